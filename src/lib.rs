@@ -41,6 +41,8 @@
 //! **Limits.** Operators run one after another. Sizes and shapes are known before planning. At most
 //! 2^32 - 1 chunks, whose sizes plus one alignment have a sum below 2^64 bytes.
 
+pub mod baselines;
+mod budget;
 mod covered;
 #[cfg(any(feature = "onnx", feature = "tflite"))]
 pub mod export;
@@ -51,28 +53,33 @@ pub mod import;
 mod input;
 mod limits;
 pub mod lower;
+mod monitor;
 pub mod networks;
 pub mod order;
 pub mod plan;
 pub mod planner;
+mod printable;
 pub mod problem;
 pub mod report;
+pub mod search;
 #[cfg(test)]
 #[path = "../tests/common/seeds.rs"]
 mod seeds;
 pub mod sequence;
 mod steps;
+mod strategy;
 pub mod verify;
 
 pub use input::{Input, InputRef};
 pub use limits::{Limits, Observer, Progress};
 pub use plan::{
-    InputMemory, Location, OutputMemory, Placement, PlacementError, Plan, PlannedBody,
-    PlannedChunk, PlannedLink, PlannedTensor, StepMemory, TensorPlace,
+    InputMemory, Layout, Location, OutputMemory, Placement, PlacementError, Plan, PlanError,
+    PlannedBody, PlannedChunk, PlannedLink, PlannedTensor, StepMemory, TensorPlace,
 };
-pub use planner::{Layout, PlanError, Planner, Strategy};
+pub use planner::Planner;
 pub use problem::{Problem, ProblemError};
 pub use sequence::{OpSequence, Operator, Output, SequenceError};
+pub use strategy::{Strategy, UnknownStrategy};
 
 /// A number of bytes: a size, an offset, an alignment.
 pub type Bytes = u64;

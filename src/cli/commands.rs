@@ -10,9 +10,10 @@ use memplan::{
     Bytes, Input, InputRef, OpSequence, Plan, Planner,
     import::Format,
     plan::PlanFile,
-    planner::{Comparison, PlanFit, ReorderedPlan, TrafficReference, search},
+    planner::{Comparison, PlanFit, ReorderedPlan, TrafficReference},
     problem::demands::Pool,
     report::{self, Size, StepNames},
+    search,
 };
 
 use crate::{

@@ -7,8 +7,9 @@ use memplan::{
     lower::LoweringOptions,
     networks,
     plan::Scope,
-    planner::{PlanFit, search::Observer},
+    planner::PlanFit,
     report::{self, StepNames},
+    search::Observer,
 };
 
 use crate::{

@@ -8,8 +8,8 @@ use std::{
 
 use memplan::{
     Bytes,
-    planner::search::{Observer, Progress},
     report::Size,
+    search::{Observer, Progress},
 };
 
 use crate::{interrupt, is_quiet};

@@ -5,13 +5,12 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Bytes, Plan, PlannedChunk, PlannedTensor, Step,
+    Bytes, Plan, PlannedChunk, PlannedTensor, Step, UnknownStrategy,
     file::{Places, is_zero},
     plan::{
         ArenaEntry, PlannedBody, PlannedLink, PlannedPart, PlannedPool, PlannedReserve,
         PlannedWindow, Scope, TensorPlace, UnknownScope,
     },
-    planner::UnknownStrategy,
     sequence::{DimRange, SizeBasis},
 };
 

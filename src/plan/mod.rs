@@ -1,7 +1,9 @@
 //! The plan: the result that a framework uses.
 
+mod error;
 #[cfg(feature = "serde")]
 mod file;
+mod layout;
 mod offsets;
 mod placement;
 mod pools;
@@ -11,11 +13,13 @@ mod scope;
 mod step_memory;
 mod windows;
 
+pub use error::PlanError;
 #[cfg(feature = "serde")]
 pub use file::{
     BodyEntry, ChunkEntry, LinkEntry, PartEntry, PlanFile, PlanFileError, PoolEntry, TensorEntry,
     WindowEntry,
 };
+pub use layout::{Layout, ObjectTable};
 pub use offsets::OffsetsError;
 pub use placement::{Location, Placement, PlacementError};
 use pools::planned_pools;
@@ -31,7 +35,6 @@ use std::{collections::BTreeMap, ops::Range};
 use crate::{
     Bytes, InputRef, OpSequence, Problem, Step, Strategy,
     lower::{Home, Lowered, LoweringOptions},
-    planner::layout::Layout,
     problem::{
         ChunkId, Link, ProblemError,
         demands::{Crowd, Place},

@@ -8,7 +8,7 @@ use std::{borrow::Cow, time::Instant};
 
 use crate::{
     Bytes, OpSequence, Plan, PlanError, PlannedBody, ProblemError, SequenceError, Step,
-    planner::search::Limits, sequence::Origin,
+    search::Limits, sequence::Origin,
 };
 
 /// A sequence whose bodies are planned.

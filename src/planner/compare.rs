@@ -7,15 +7,12 @@ use std::{
 };
 
 use crate::{
-    Bytes, Plan, Problem, Strategy,
+    Bytes, Plan, PlanError, Problem, Strategy,
+    baselines::{boxes::Boxes, tflite},
     lower::LoweringOptions,
     plan::Scope,
-    planner::{
-        PlanError, ReorderedPlan, best,
-        boxes::Boxes,
-        search::{Limits, Observer},
-        tflite,
-    },
+    planner::ReorderedPlan,
+    search::{Limits, Observer, best},
 };
 
 /// The results of all strategies on one problem.

@@ -6,14 +6,11 @@ use std::time::Instant;
 use tracing::info;
 
 use crate::{
-    Bytes, InputRef, Plan, Problem,
+    Bytes, InputRef, Plan, PlanError, Problem, Strategy,
     lower::Lowered,
-    plan::Scope,
-    planner::{
-        Layout, PlanError, Planner, Strategy, best,
-        relaxed::Relaxed,
-        search::{self, Fit},
-    },
+    plan::{Layout, Scope},
+    planner::Planner,
+    search::{self, Fit, best, relaxed::Relaxed},
 };
 
 /// The answer of [`Planner::fit`]. No variant will be added.

@@ -3,47 +3,13 @@
 //! [`Strategy`] lists all of them.
 
 mod banked;
-pub mod best;
-pub mod best_fit;
-mod blocks;
 mod bodies;
-mod boxes;
-mod budget;
 mod cache;
-mod chunk_order;
-mod clashes;
 mod compare;
-mod error;
-mod fewer_overwrites;
-pub mod first_fit;
-mod first_layout;
 mod fit;
-pub mod free_list;
-mod in_clocks;
-mod in_spans;
-pub mod interval_move;
-pub(crate) mod layout;
 mod memories;
-mod moments;
-mod monitor;
-pub mod nnvm;
-mod objects;
-mod plain;
-pub mod pushdown;
-mod range_tree;
-mod records;
-mod relaxed;
 mod reordered;
-mod replay;
-mod room;
 mod run;
-mod runs;
-pub mod search;
-mod size_classes;
-mod spans;
-mod statement;
-mod strategy;
-pub mod tflite;
 
 use std::time::{Duration, Instant};
 
@@ -52,24 +18,19 @@ use tracing::{debug, info};
 pub use banked::TrafficReference;
 pub use cache::PlanCache;
 pub use compare::{Comparison, ComparisonRow, LeftOut, Measurement, compare};
-pub use error::PlanError;
 pub use fit::PlanFit;
-pub use layout::{Layout, ObjectTable};
-pub use objects::{Objects, Offsets};
-pub use records::{Record, RecordError, RecordSize, Records};
 pub use reordered::ReorderedPlan;
-pub use strategy::{Strategy, UnknownStrategy};
 
 use crate::{
-    Bytes, InputRef, OpSequence, Plan, PlannedChunk, Problem,
+    Bytes, InputRef, Layout, Limits, OpSequence, Plan, PlanError, PlannedChunk, Problem, Strategy,
     lower::{self, Lowered, LoweringOptions, Placing, gather, lower_apart},
     plan::{PlannedBody, Scope},
     planner::{
         bodies::Flattened,
         memories::{Memories, Pin},
-        search::Observer,
     },
     problem::demands::Pool,
+    search::Observer,
 };
 
 /// Plans with a set of options. Each has a default; a planner has no state and can be reused.
@@ -92,7 +53,7 @@ pub struct Planner<'a> {
     padding: Option<Bytes>,
     lowering: LoweringOptions,
     memories: Memories,
-    limits: search::Limits,
+    limits: Limits,
     observer: Observer<'a>,
 }
 
@@ -159,7 +120,7 @@ impl Prepared<'_> {
 }
 
 /// The limits of a search for a small pool with gathered inputs inside their outputs.
-fn gathered_limits(strategy: Strategy, mut limits: search::Limits) -> search::Limits {
+fn gathered_limits(strategy: Strategy, mut limits: Limits) -> Limits {
     if strategy == Strategy::Best && limits.time.is_none() {
         limits.nodes = limits.nodes.or(Some(GATHERED_NODES));
     }
@@ -249,7 +210,7 @@ impl Planner<'_> {
     /// [`Strategy::Optimal`]. The time limit holds for all: those that [end early](Strategy::ends_early) return
     /// their best plan so far, the others fail with [`PlanError::OutOfTime`].
     #[must_use]
-    pub fn limits(mut self, limits: search::Limits) -> Self {
+    pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
         self
     }

@@ -3,18 +3,17 @@
 use std::{borrow::Cow, time::Instant};
 
 use crate::{
-    Bytes, PlanError, Problem, Strategy,
-    planner::{
-        Layout, best,
-        blocks::{self, BlockPool},
-        budget::Budget,
-        first_fit,
-        monitor::Monitor,
-        plain,
-        relaxed::Relaxed,
-        search::{self, Limits, Observer, Progress},
-    },
+    Bytes, PlanError, Problem, Strategy, baselines,
+    budget::Budget,
+    monitor::Monitor,
+    plan::Layout,
     problem::demands::Asked,
+    search::{
+        self, Limits, Observer, Progress, best,
+        blocks::{self, BlockPool},
+        first_fit,
+        relaxed::Relaxed,
+    },
 };
 
 /// The work between two checks while one line of time is searched for.
@@ -92,7 +91,7 @@ impl Strategy {
         });
         let problem = linear.unwrap_or(problem);
         let planned = |problem: &Problem, budget: &mut Budget<'_>| {
-            let layout = plain::layout(self, problem, budget);
+            let layout = baselines::layout(self, problem, budget);
             layout.map(Option::unwrap_or_default).map_err(|stop| stop.error(self))
         };
         stopped.map_err(|stop| stop.error(self))?;

@@ -4,9 +4,9 @@
 use crate::plan::ArenaEntry;
 use crate::{
     Bytes, Plan,
+    baselines::tflite::RecordError,
     export::tflite::OfflinePlan,
     import::tflite::{Arena, KernelLibrary, Runtime},
-    planner::tflite::RecordError,
     report::{Size, count, fit::hanging, printable},
 };
 

@@ -4,13 +4,13 @@ use std::{cmp::Reverse, fmt::Write};
 
 use crate::{
     Bytes, Problem,
-    planner::search::Conflict,
     report::{
         Size, StepNames,
         fit::{self, line, wrapped},
         printable,
         times::lifetime,
     },
+    search::Conflict,
 };
 
 /// Lists the chunks of a conflict with sizes and lifetimes, and explains why they do not fit into

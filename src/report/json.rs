@@ -2,7 +2,7 @@
 
 use std::{io, time::Duration};
 
-use crate::{OpSequence, Plan, Problem, plan::PlanFile, report::printable::is_control};
+use crate::{OpSequence, Plan, Problem, plan::PlanFile, printable::is_control};
 
 /// Writes a plan as `memplan-plan/1`, or `/2` if it has pools, with the planning time if given.
 ///

@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write};
 
-use crate::report::printable::is_control;
+use crate::printable::is_control;
 
 /// Displays a text as plain text in XML and HTML, between tags and in quoted attributes. Control
 /// characters are escaped as in [`printable`](super::printable()); other characters that XML cannot

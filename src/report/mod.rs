@@ -22,7 +22,6 @@ mod markup;
 mod offsets;
 mod operators;
 mod pools;
-mod printable;
 mod profile;
 mod reordering;
 mod rules;
@@ -36,6 +35,7 @@ mod traffic;
 mod verification;
 mod visible;
 
+pub use crate::printable::printable;
 #[cfg(all(feature = "tflite", feature = "serde"))]
 pub use arena::arena_entry;
 #[cfg(feature = "tflite")]
@@ -63,7 +63,6 @@ pub use offsets::offsets;
 pub use operators::operator_kinds_json;
 pub use operators::{OperatorKind, Outputs, operator_kinds, operator_table};
 pub use pools::{by_pool, in_buffers, pool_title};
-pub use printable::printable;
 pub use reordering::reordering;
 #[cfg(feature = "files")]
 pub use reordering::reordering_json;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use memplan::planner::nnvm::{Graph, MemoryPlan, NodeEntry};
+use memplan::baselines::nnvm::{Graph, MemoryPlan, NodeEntry};
 
 /// Returns the first entry that a reader would find overwritten, with that reader (`None` if the
 /// entry is an output of the graph). An operator may write an output over an input only if it works

@@ -2,11 +2,9 @@
 
 use memplan::{
     Problem, Strategy,
-    planner::{
-        Layout,
-        search::{Limits, Observer},
-    },
+    plan::Layout,
     problem::{ChunkId, Segment},
+    search::{Limits, Observer},
 };
 
 /// Plans with a strategy and the default limits.

@@ -10,12 +10,12 @@ use memplan::{
         tflite::{Runtime, TfliteOptions, survey},
     },
     lower::{LoweringOptions, lower},
-    planner::search::Limits,
     problem::{ChunkId, Ids, Request},
     report::{
         MapOptions, StepNames, explain, memory_map, summary, write_problem_json,
         write_sequence_json,
     },
+    search::Limits,
     verify::{execute, verify},
 };
 

@@ -4,14 +4,14 @@
 use std::{fs, path::Path};
 
 use memplan::{
-    Input, OpSequence, Operator, Output, Plan, Planner, Problem, Strategy,
+    Input, OpSequence, Operator, Output, Plan, PlanError, Planner, Problem, Strategy,
     import::{Format, ImportOptions, read_input},
-    planner::{PlanError, first_fit},
     problem::{
         ProblemFile,
         demands::{Place, Pool},
     },
     report::{StepNames, explain},
+    search::first_fit,
     sequence::SequenceBuilder,
 };
 

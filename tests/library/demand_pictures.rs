@@ -6,7 +6,6 @@ use crate::common::demands::{Dice, random_problem};
 use memplan::{
     Plan, Planner, Problem,
     plan::PlannedPool,
-    planner::first_fit,
     problem::{
         ProblemFile,
         demands::{Place, Pool},
@@ -15,6 +14,7 @@ use memplan::{
         MapOptions, StepNames, SvgOptions, by_pool, explain, in_buffers, memory_map, pool_maps,
         pool_maps_svg,
     },
+    search::first_fit,
 };
 
 /// Memory of 12 bytes, the lowest 2 reserved, and more memory behind it. `kept` has a hole in which `conv`

@@ -8,7 +8,7 @@ use memplan::{
     Bytes, OpSequence, Operator, Output, Planner, Strategy,
     lower::{LoweringOptions, lower},
     order::{ReorderOptions, Reordered, reorder},
-    planner::search::Limits,
+    search::Limits,
     verify::verify,
 };
 
@@ -326,7 +326,7 @@ fn wide(branches: u64) -> OpSequence {
 #[test]
 fn a_cancelled_search_keeps_what_it_has() {
     let cancel = std::sync::atomic::AtomicBool::new(true);
-    let observer = memplan::planner::search::Observer::default().cancel(&cancel);
+    let observer = memplan::search::Observer::default().cancel(&cancel);
     let options = ReorderOptions::default().observer(observer);
     for sequence in [tree(6), wide(1500)] {
         for limits in [Limits::default(), Limits::default().time(Duration::from_hours(1))] {

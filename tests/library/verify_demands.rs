@@ -10,11 +10,11 @@ use crate::common::{
 use memplan::{
     Plan, PlannedLink, Problem,
     plan::PlannedPart,
-    planner::first_fit,
     problem::{
         ChunkId, Request,
         demands::{Clock, Place, Pool, PoolId},
     },
+    search::first_fit,
     verify::{Verifier, verify},
 };
 use rstest::rstest;

@@ -94,7 +94,7 @@ fn best_is_as_small_as_the_smallest_candidate_and_names_it() {
         let best = layout(Strategy::Best, &problem);
         let winner = best.winner.unwrap();
         let pools = || {
-            let candidates = memplan::planner::best::CANDIDATES.iter();
+            let candidates = memplan::search::best::CANDIDATES.iter();
             candidates.map(|strategy| (layout(*strategy, &problem).pool_size(&problem), *strategy))
         };
         let smallest = pools().map(|(pool, _)| pool).min().unwrap();

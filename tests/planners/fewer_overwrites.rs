@@ -2,8 +2,9 @@
 
 use memplan::{
     Input, Plan, Planner, Problem, Strategy,
-    planner::{PlanFit, search::Limits},
+    planner::PlanFit,
     problem::{ChunkId, Request},
+    search::Limits,
     verify::{execute, verify},
 };
 use rstest::rstest;

@@ -1,6 +1,6 @@
 //! The linked list with growth.
 
-use memplan::planner::{Record, Records, free_list};
+use memplan::baselines::{Record, Records, free_list};
 use rstest::rstest;
 
 /// `(size, first, last)`, offsets, pool.

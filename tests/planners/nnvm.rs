@@ -3,7 +3,7 @@
 use crate::common::{graphs::wrong_read, problems::layout};
 use memplan::{
     Planner, Problem, Strategy,
-    planner::nnvm::{
+    baselines::nnvm::{
         Graph, GraphError, InPlace, MemoryPlan, Node, NodeEntry, NodeKind, PlanOptions, Tensor,
         assign, plan,
     },

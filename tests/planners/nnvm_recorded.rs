@@ -1,7 +1,7 @@
 //! `PlanMemory` answers as the original does, to the last storage.
 
 use crate::common::{golden, graphs::wrong_read, index, indices, number, numbers};
-use memplan::planner::nnvm::{
+use memplan::baselines::nnvm::{
     Graph, InPlace, Node, NodeEntry, NodeKind, PlanOptions, Tensor, plan,
 };
 use serde_json::Value;
@@ -81,7 +81,7 @@ fn storages_under_every_setting() {
             assert_eq!(Value::Array(entries), result["entries"], "{what}: entries");
             assert_eq!(plan.total(), number(&result["total"]), "{what}: total");
             let right = options.clone().take_ignored_inputs(false);
-            assert_eq!(wrong_read(&graph, &memplan::planner::nnvm::plan(&graph, &right)), None);
+            assert_eq!(wrong_read(&graph, &memplan::baselines::nnvm::plan(&graph, &right)), None);
         }
     }
 }

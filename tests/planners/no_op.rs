@@ -8,7 +8,7 @@ use std::{
 use memplan::{
     Bytes, InputRef, Layout, Problem, Strategy,
     lower::{LoweringOptions, lower},
-    planner::search::{Limits, Observer, Progress},
+    search::{Limits, Observer, Progress},
 };
 
 use crate::{

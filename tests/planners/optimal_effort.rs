@@ -11,7 +11,7 @@ use crate::{
 };
 use memplan::{
     Bytes, Problem,
-    planner::search::{Fit, Limits, Observer, conflict, fits, optimize},
+    search::{Fit, Limits, Observer, conflict, fits, optimize},
 };
 
 /// A problem of plain chunks.

@@ -11,15 +11,14 @@ use std::{
 use crate::{hard, tilings};
 use memplan::{
     Bytes, Planner, Problem, Strategy,
-    planner::{
-        Layout, compare,
-        search::{Fit, Limits, Observer, Progress, conflict, fits, optimize},
-    },
+    plan::Layout,
+    planner::compare,
     problem::{
         ChunkId, ProblemBuilder,
         demands::{Pool, PoolId},
     },
     report,
+    search::{Fit, Limits, Observer, Progress, conflict, fits, optimize},
     verify::verify,
 };
 use rstest::rstest;

@@ -4,8 +4,8 @@
 use crate::chains::{Numbers, random_chains, random_chains_of};
 use memplan::{
     Problem,
-    planner::search::{self, Fit, Limits, Observer, conflict, fits, optimize},
     problem::{ChunkId, Segment},
+    search::{self, Fit, Limits, Observer, conflict, fits, optimize},
 };
 
 /// Tries every offset of every chain, those with the most conflicts first; where a chain would

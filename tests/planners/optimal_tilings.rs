@@ -4,7 +4,7 @@
 use crate::tilings::{POOL, Tile, declare, declare_stepped, guillotine, pinwheel};
 use memplan::{
     Problem,
-    planner::search::{Fit, Limits, Observer, fits, optimize},
+    search::{Fit, Limits, Observer, fits, optimize},
 };
 
 fn is_solved(tiles: &[Tile], nodes: u64) {

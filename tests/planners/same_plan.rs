@@ -9,7 +9,7 @@ use memplan::{
     Input, Plan, PlanError, Planner, Strategy, TensorPlace,
     import::{Format, ImportOptions, InPlace, Kernels, read_input},
     networks,
-    planner::search::Limits,
+    search::Limits,
 };
 
 /// Fowler, Noll and Vo's hash, FNV-1a, of 64 bits.

@@ -9,7 +9,7 @@ use crate::{
 };
 use memplan::{
     Problem, Strategy,
-    planner::pushdown::{Action, Block, Event, Holder, Queues, events},
+    baselines::pushdown::{Action, Block, Event, Holder, Queues, events},
     problem::ChunkId,
 };
 

@@ -1,6 +1,6 @@
 //! The planners of TFLite on the small cases of the original tests.
 
-use memplan::planner::{
+use memplan::baselines::{
     RecordError,
     tflite::{
         Objects, ReallocationGraph, Record, RecordSize, Records, cpu_arena, equality,

@@ -1,7 +1,7 @@
 //! The planners of TFLite answer as the originals do, to the last id and offset.
 
 use crate::common::{golden, index, indices, number, numbers};
-use memplan::planner::tflite::{
+use memplan::baselines::tflite::{
     Objects, ReallocationGraph, Record, RecordSize, Records, cpu_arena, equality,
     greedy_by_breadth, greedy_by_size, greedy_in_order, micro, min_cost_flow, naive,
     offsets_by_size, positional_maxima, shared_objects_bound,

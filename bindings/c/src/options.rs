@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use library::{Planner, lower::LoweringOptions, planner::search::Limits};
+use library::{Limits, Planner, lower::LoweringOptions};
 
 use crate::{
     array::exclusive,

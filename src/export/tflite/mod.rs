@@ -14,8 +14,8 @@ use std::collections::HashMap;
 
 use crate::{
     Bytes, Plan, TensorPlace,
+    baselines::tflite::{Record, RecordError, Records, micro},
     import::tflite::{ALIGNMENT, Arena, ArenaBuffer},
-    planner::tflite::{Record, RecordError, Records, micro},
 };
 
 /// The name of the metadata entry that holds an offline plan.

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::{SequenceError, report::printable};
+use crate::{SequenceError, printable::printable};
 
 /// An ONNX model that cannot be read, or not without more options.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

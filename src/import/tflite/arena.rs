@@ -5,13 +5,13 @@ use std::collections::HashSet;
 
 use crate::{
     Bytes, Step,
+    baselines::tflite::{Record, RecordError, Records, cpu_arena, micro},
     import::tflite::{
         Runtime, TfliteError, TfliteOptions,
         model::{Model, OperatorAt, Tensor, tensor_place, wrong},
         ops::{self, Op},
         walk::Event,
     },
-    planner::tflite::{Record, RecordError, Records, cpu_arena, micro},
 };
 
 /// The buffers that a runtime places in its arena, in the order in which its planner gets them: tensors, then

@@ -49,7 +49,7 @@ impl Runtime {
     pub const fn alignment(self) -> Bytes {
         match self {
             Self::Micro => ALIGNMENT,
-            Self::Interpreter => crate::planner::tflite::cpu_arena::ALIGNMENT,
+            Self::Interpreter => crate::baselines::tflite::cpu_arena::ALIGNMENT,
         }
     }
 }

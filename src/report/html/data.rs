@@ -7,8 +7,8 @@ use serde::Serialize;
 
 use crate::{
     Bytes, OpSequence, Plan, PlannedChunk, PlannedLink, Problem, Step, Strategy,
+    baselines::pushdown::{Action, Event, Holder, events},
     plan::{PlannedPool, TensorPlace},
-    planner::pushdown::{Action, Event, Holder, events},
     problem::ChunkId,
     report::{
         MapSheet, StepNames,

@@ -5,7 +5,7 @@ use std::{fmt::Write, ops::Range};
 
 use crate::{
     Bytes, Problem, Step,
-    planner::pushdown::{Block, Event, Holder, Queues, events},
+    baselines::pushdown::{Block, Event, Holder, Queues, events},
     report::{
         Size,
         markup::Escaped,

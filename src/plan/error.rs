@@ -1,0 +1,122 @@
+//! Errors between an input and its plan.
+
+use crate::{Bytes, ProblemError, SequenceError, Strategy, problem::demands::Feature};
+
+/// Planning failed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum PlanError {
+    /// The sequence cannot be lowered.
+    #[error(transparent)]
+    Sequence(#[from] SequenceError),
+    /// The sequence that an operator runs cannot be planned.
+    #[error("the body of operator {operator} cannot be planned: {source}")]
+    Body {
+        /// The operator.
+        operator: String,
+        /// The reason.
+        source: Box<PlanError>,
+    },
+    /// The strategy does not support a feature of the problem.
+    #[error(
+        "strategy {strategy} does not support {feature}{}; best, optimal and first-fit do",
+        at(chunk.as_ref())
+    )]
+    Unsupported {
+        /// The strategy.
+        strategy: Strategy,
+        /// The feature.
+        feature: Feature,
+        /// A chunk that has the feature; `None` if the feature is the pools.
+        chunk: Option<String>,
+    },
+    /// Pools are given for a problem that lists its own.
+    #[error("the problem lists its pools with their limits; give no others")]
+    PoolsTwice,
+    /// A pool given for an operator sequence has an alignment of its own.
+    #[error("pool '{pool}' has an alignment of its own, which only problems support")]
+    PoolOfProblem {
+        /// Its name.
+        pool: String,
+    },
+    /// A pin is given for a chunk that the problem pins itself.
+    #[error("the problem pins '{name}' itself; omit the pin")]
+    PinnedTwice {
+        /// The chunk.
+        name: String,
+    },
+    /// A better order of the operators is requested together with pools.
+    #[error("a better order of the operators can be searched for in one pool only; give no pools")]
+    OrderInPools,
+    /// A pin names a pool that is not listed.
+    #[error("there is no pool '{pool}'; the pools are {pools}")]
+    UnknownPool {
+        /// Its name.
+        pool: String,
+        /// The names of the pools.
+        pools: String,
+    },
+    /// A pin names a tensor or chunk that the input does not have.
+    #[error("there is no tensor or chunk '{name}' to pin")]
+    UnknownName {
+        /// Its name.
+        name: String,
+    },
+    /// A pin names a tensor outside the pools, or without bytes.
+    #[error("'{name}' cannot be pinned, because it does not lie in the pool")]
+    NotInPool {
+        /// Its name.
+        name: String,
+    },
+    /// A pin would place the chunk around the tensor below the start of the pool.
+    #[error("'{name}' lies {offset} B inside its chunk; pin it at that offset or above")]
+    PinBelow {
+        /// Its name.
+        name: String,
+        /// The bytes from the start of the chunk.
+        offset: Bytes,
+    },
+    /// Chunks that move together found no place in any of their pools.
+    #[error(
+        "no plan was found: no pool had room left for '{chunk}' and what is joined to it, {size} B"
+    )]
+    NoPlace {
+        /// One of the chunks.
+        chunk: String,
+        /// The bytes from the lowest to the highest of them.
+        size: Bytes,
+    },
+    /// The caller cancelled a strategy that has no plan before its end.
+    #[error("strategy {strategy} was cancelled before it had a plan")]
+    Cancelled {
+        /// The strategy.
+        strategy: Strategy,
+    },
+    /// The time limit was over before a strategy had a plan. Those that
+    /// [end early](Strategy::ends_early) have one soon.
+    #[error(
+        "strategy {strategy} had no plan when the time limit was over; allow more time, or use best, \
+         optimal or first-fit, which end with the best plan so far"
+    )]
+    OutOfTime {
+        /// The strategy.
+        strategy: Strategy,
+    },
+    /// The search proved that no plan exists.
+    #[error("no plan exists: the pools are too small for these chunks (proven)")]
+    Infeasible,
+    /// The problem cannot be planned.
+    #[error(transparent)]
+    Problem(#[from] ProblemError),
+}
+
+impl PlanError {
+    /// Returns whether the caller or a time limit stopped a strategy that has no plan before its end.
+    pub(crate) const fn is_stop(&self) -> bool {
+        matches!(self, Self::Cancelled { .. } | Self::OutOfTime { .. })
+    }
+}
+
+fn at(chunk: Option<&String>) -> String {
+    chunk.map(|chunk| format!(" (chunk '{chunk}')")).unwrap_or_default()
+}

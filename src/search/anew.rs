@@ -1,0 +1,127 @@
+//! Packing all chains anew below lower and lower limits.
+
+use crate::search::{
+    control::descent::{Attempts, Packer, descend_from},
+    ejection::{Ejection, RUNGS},
+    guided::{self, Guided},
+    solution::Solution,
+    state::instance::Instance,
+};
+use crate::{Bytes, Problem, monitor::Monitor, plan::Layout, problem::ChunkId};
+
+/// By default, ejection comes on top of the effort, with as many nodes as this many first attempts, up to a limit.
+const ON_TOP: u64 = 25;
+
+/// The most nodes on top of the effort.
+const MOST_ON_TOP: u64 = 3_200_000;
+
+/// Packs all chains of a problem anew.
+pub struct Anew {
+    inst: Instance,
+    ejection: Ejection,
+}
+
+impl Anew {
+    /// Returns `None` if there are too many chains, or if the search is stopped.
+    pub fn new(problem: &Problem, roots: &[ChunkId], monitor: &mut Monitor<'_>) -> Option<Self> {
+        let inst = Instance::new_until(problem, roots, &mut || monitor.must_stop())?;
+        let ejection = Ejection::new(&inst)?;
+        Some(Self { inst, ejection })
+    }
+
+    pub fn has_staircases(&self) -> bool {
+        !self.inst.staircases.is_empty()
+    }
+
+    /// The nodes that come on top of the effort.
+    pub fn on_top(&self, is_default: bool) -> u64 {
+        on_top(self.ejection.share(), is_default)
+    }
+
+    /// If the pool is more than a percent above the bound, places all chains anew, and lets those that do not fit
+    /// eject others, with this many nodes, and more on top. Returns the nodes that count against the effort.
+    pub fn eject(
+        &mut self,
+        problem: &Problem,
+        solution: &mut Solution,
+        nodes: u64,
+        more: u64,
+        monitor: &mut Monitor<'_>,
+    ) -> u64 {
+        let Self { inst, ejection } = self;
+        if is_near(solution) || ejection.placing() > nodes.saturating_add(more) || monitor.stopped()
+        {
+            return 0;
+        }
+        let enough = if more > 0 { near(solution.lower_bound) } else { solution.lower_bound };
+        let nodes = ejection.nodes().saturating_add(nodes).saturating_add(more);
+        let attempts = Attempts { rungs: &RUNGS, share: ejection.share(), nodes };
+        let spent = descend(problem, inst, ejection, attempts, enough, solution, monitor);
+        spent.saturating_sub(more)
+    }
+
+    /// Searches wider and wider cores with these many nodes, each guided by a packing of the one before; returns the
+    /// nodes.
+    pub fn guide(
+        &self,
+        problem: &Problem,
+        solution: &mut Solution,
+        nodes: u64,
+        monitor: &mut Monitor<'_>,
+    ) -> u64 {
+        let Some(mut guided) = Guided::new(&self.inst) else { return 0 };
+        if nodes == 0 || solution.pool_size == solution.lower_bound || monitor.stopped() {
+            return 0;
+        }
+        let attempts = Attempts { rungs: &guided::RUNGS, share: nodes, nodes };
+        let enough = solution.lower_bound;
+        let spent = descend(problem, &self.inst, &mut guided, attempts, enough, solution, monitor);
+        let bound = (guided.bound * self.inst.unit).min(solution.pool_size);
+        solution.lower_bound = solution.lower_bound.max(bound);
+        spent
+    }
+}
+
+/// Packs all chains below lower and lower limits, until the pool is small enough; returns the nodes.
+fn descend(
+    problem: &Problem,
+    inst: &Instance,
+    packer: &mut impl Packer,
+    attempts: Attempts<'_>,
+    enough: Bytes,
+    solution: &mut Solution,
+    monitor: &mut Monitor<'_>,
+) -> u64 {
+    let (before, bound) = (packer.nodes(), solution.lower_bound);
+    let best = solution.pool_size.div_ceil(inst.unit * inst.align) * inst.align;
+    let mut stop = |nodes, best| {
+        let best = best * inst.unit;
+        monitor.stop(nodes - before, bound, best) || best <= enough
+    };
+    let found = descend_from(bound / inst.unit, best, attempts, packer, &mut stop);
+    let nodes = packer.nodes() - before;
+    solution.nodes = monitor.add(nodes);
+    if let Some(offsets) = found {
+        let mut bases = vec![0; problem.len()];
+        for (root, offset) in inst.roots.iter().zip(offsets) {
+            bases[root.index()] = offset * inst.unit;
+        }
+        solution.improve(problem, Layout::from_roots(problem, |root| bases[root.index()]));
+    }
+    nodes
+}
+
+/// Returns whether the pool is within a percent of the bound.
+pub fn is_near(solution: &Solution) -> bool {
+    solution.pool_size <= near(solution.lower_bound)
+}
+
+/// A pool of this size is within a percent of a bound.
+pub fn near(bound: Bytes) -> Bytes {
+    bound.saturating_add(bound / 100)
+}
+
+/// The nodes of ejection that come on top of the effort, with first attempts of this many nodes.
+pub fn on_top(share: u64, is_default: bool) -> u64 {
+    if is_default { share.saturating_mul(ON_TOP).min(MOST_ON_TOP) } else { 0 }
+}

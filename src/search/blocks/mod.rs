@@ -1,0 +1,342 @@
+//! Blocks: the fastest packing on several streams, or around pins and reserved bytes, that shares memory, for where
+//! there is no time for a better one.
+//!
+//! **Idea.** As with [size classes](super::size_classes) for plain problems, the program is replayed with an allocator
+//! that rounds every size up to one of four classes per power of two. All blocks lie above pins and reserved bytes, in a
+//! pool without a capacity. A body takes a free block of its class whose last body is over, on every stream, before it
+//! begins. As many free blocks of other streams may not be over yet, each stream has its own, and few of them are looked
+//! at. If none is over, a new block is made at the top.
+//!
+//! **Cost.** O(n) after sorting by clock, for each stream. The pool can be several times as large.
+
+mod class;
+mod late;
+mod pool;
+
+use std::collections::VecDeque;
+
+use class::{Class, Classes, NONE};
+
+pub(crate) use late::{layout_if_late, monitor};
+pub(crate) use pool::BlockPool;
+
+use crate::{
+    Bytes, Problem,
+    plan::Layout,
+    problem::demands::{BodyLives, Place, by_sum, in_chains, is_over, wide_sum},
+};
+
+/// The blocks of a class and a stream that are looked at: those that became free last, and first.
+const NEWEST: usize = 4;
+const OLDEST: usize = 4;
+
+/// The streams that are looked at.
+const MOST_STREAMS: usize = 8;
+
+/// Packs all bodies of a problem. Returns `None` if an offset exceeds 64 bits.
+fn layout(problem: &Problem, within: BlockPool) -> Option<Layout> {
+    let bodies = problem.bodies();
+    let mut places = vec![Place::default(); bodies.len()];
+    pack(problem, within, None, 0, &mut places)?;
+    Some(Layout::from_bodies(problem, bodies, &places))
+}
+
+/// Packs the rest of the bodies, given by index, from an offset on. Returns `None` if an offset exceeds 64 bits.
+pub(crate) fn pack_above(
+    problem: &Problem,
+    within: BlockPool,
+    rest: &[usize],
+    top: Bytes,
+    places: &mut [Place],
+) -> Option<()> {
+    let mut is_left = vec![false; places.len()];
+    for &at in rest {
+        is_left[at] = true;
+    }
+    pack(problem, within, Some(&is_left), top, places)
+}
+
+/// Packs the bodies that are left, or all, from an offset on.
+fn pack(
+    problem: &Problem,
+    within: BlockPool,
+    is_left: Option<&[bool]>,
+    mut top: Bytes,
+    places: &mut [Place],
+) -> Option<()> {
+    let bodies = problem.bodies();
+    let BodyLives { lives, bodies: body_of, idle, .. } = problem.body_lives()?;
+    let mut class_of = vec![NONE; bodies.len()];
+    let mut classes = Classes::new();
+    for (at, body) in bodies.iter().enumerate() {
+        if is_left.is_some_and(|is_left| !is_left[at]) {
+            continue;
+        }
+        if let Some(place) = body.fixed {
+            places[at] = place;
+            top = top.max(within.end_of(body).unwrap_or(0));
+        } else {
+            class_of[at] = classes.number(Class::of(body, within.allowed(body)?))?;
+        }
+    }
+    top = top.max(within.floor);
+    // A body that needs no bytes at any time may lie anywhere except in reserved bytes.
+    for at in idle.iter().map(|&at| at as usize).filter(|&at| class_of[at] != NONE) {
+        let offset = within.allowed(&bodies[at])?.lift(within.floor)?;
+        places[at] = Place::new(within.id, offset);
+    }
+    let mut free = FreeBlocks::new(classes.all.len());
+    // From here on by life, so that what is of one time is together, however far apart the bodies are.
+    let block = |&at: &u32| Block { class: class_of[at as usize], stream: 0, offset: 0 };
+    let mut blocks: Vec<Block> = body_of.iter().map(block).collect();
+    let with_sum = |last| (last as usize, wide_sum(lives.end(last as usize)));
+    let mut ended = by_sum(lives.ends()).into_iter().map(with_sum).peekable();
+    for (new, chain) in in_chains(lives.begins(), lives.streams()).enumerate() {
+        let class = blocks[new].class;
+        if class == NONE {
+            continue;
+        }
+        let begin = lives.begin(new);
+        let now = wide_sum(begin);
+        while let Some((last, _)) = ended.next_if(|&(_, sum)| sum <= now) {
+            let Block { class, stream, .. } = blocks[last];
+            if class != NONE {
+                free.give(class, stream, last);
+            }
+        }
+        // With few exceptions, chains are the streams of the program. The exceptions are one more stream.
+        let stream = u32::try_from(chain.map_or(0, |chain| chain + 1)).ok()?;
+        let found = free.take(class, stream, |last| is_over(lives.end(last), begin));
+        let offset = if let Some(last) = found {
+            blocks[last].offset
+        } else {
+            let class = classes.all[class as usize];
+            let offset = class.allowed.lift(top)?;
+            top = offset.checked_add(class.size)?;
+            offset
+        };
+        blocks[new] = Block { class, stream, offset };
+    }
+    for (Block { class, offset, .. }, &at) in blocks.into_iter().zip(body_of) {
+        if class != NONE {
+            places[at as usize] = Place::new(within.id, offset);
+        }
+    }
+    Some(())
+}
+
+/// The block of a body, and its stream.
+#[derive(Clone, Copy)]
+struct Block {
+    class: u32,
+    stream: u32,
+    offset: Bytes,
+}
+
+/// The free blocks of each class and stream, in the order in which they became free. A block is given by the last life
+/// in it.
+struct FreeBlocks(Vec<Vec<VecDeque<usize>>>);
+
+impl FreeBlocks {
+    fn new(classes: usize) -> Self {
+        Self(vec![Vec::new(); classes])
+    }
+
+    fn give(&mut self, class: u32, stream: u32, last: usize) {
+        let (streams, stream) = (&mut self.0[class as usize], stream as usize);
+        if streams.len() <= stream {
+            streams.resize_with(stream + 1, VecDeque::new);
+        }
+        streams[stream].push_back(last);
+    }
+
+    /// Takes a block, if possible one of a stream, of those that became free last or first.
+    fn take(&mut self, class: u32, stream: u32, is_over: impl Fn(usize) -> bool) -> Option<usize> {
+        let (streams, stream) = (&mut self.0[class as usize], stream as usize);
+        let count = streams.len();
+        (stream..stream + count.min(MOST_STREAMS)).find_map(|other| {
+            let blocks = &mut streams[other % count];
+            let len = blocks.len();
+            let newest = (len.saturating_sub(NEWEST)..len).rev();
+            let oldest = 0..OLDEST.min(len.saturating_sub(NEWEST));
+            let at = newest.chain(oldest).find(|&at| is_over(blocks[at]))?;
+            blocks.remove(at)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{ops::Range, sync::atomic::AtomicBool};
+
+    use super::*;
+    use crate::{
+        Limits, Observer, Plan, Step,
+        problem::{
+            ChunkId, ProblemBuilder,
+            demands::{Pool, PoolId},
+        },
+        search::{blocks::pool::FEW, statement::Statement},
+        verify::verify,
+    };
+
+    pub(crate) fn add(problem: &mut ProblemBuilder, size: Bytes, life: Range<[Step; 2]>) {
+        let chunk = problem.chunk(0..1, size);
+        problem.clocks(chunk, life.start.into(), life.end.into(), 0);
+    }
+
+    fn offsets(problem: &Problem, top: Bytes) -> Vec<Bytes> {
+        places(problem, top).iter().map(|place| place.offset).collect()
+    }
+
+    /// The places if all bodies are packed above an offset.
+    fn places(problem: &Problem, top: Bytes) -> Vec<Place> {
+        let statement = Statement::of(problem);
+        let mut places = vec![Place::default(); statement.bodies.len()];
+        let all: Vec<usize> = (0..places.len()).rev().collect();
+        pack_above(problem, statement.block_pool.unwrap(), &all, top, &mut places).unwrap();
+        places
+    }
+
+    /// The layout of a search that is cancelled at once. It packs in blocks, as packing all bodies above nothing does.
+    fn late_layout(problem: &Problem) -> Layout {
+        let cancel = AtomicBool::new(true);
+        let observer = Observer::default().cancel(&cancel);
+        let within = BlockPool::of(problem);
+        let monitor = monitor(problem, within, &Limits::default(), observer);
+        let in_blocks = layout_if_late(problem, within, &monitor).unwrap();
+        assert_eq!(Some(&in_blocks), layout(problem, BlockPool::of(problem).unwrap()).as_ref());
+        let above = Layout::from_bodies(problem, problem.bodies(), &places(problem, 0));
+        assert_eq!(in_blocks, above);
+        in_blocks
+    }
+
+    /// A search that is cancelled at once packs in blocks, and the plan is right.
+    #[test]
+    fn plans_in_blocks_are_right() {
+        let mut shared = 0;
+        let one = |random: &mut arbitrary::Unstructured<'_>| {
+            let mut problem = Problem::builder().alignment(1 << random.int_in_range(0..=4)?);
+            problem.streams(2);
+            let mut last: Option<(ChunkId, [Step; 2], Bytes)> = None;
+            for _ in 0..random.int_in_range(1..=30)? {
+                let mut begin = [random.int_in_range(0..=20)?, random.int_in_range(0..=20)?];
+                let mut size = random.int_in_range(0..=99)?;
+                let over = last.filter(|_| random.ratio(1, 4).unwrap_or(false));
+                if let Some((_, end, room)) = over {
+                    // It is written over the one before, in the last step of that.
+                    (begin, size) = ([end[0] - 1, end[1]], room);
+                }
+                let more = [random.int_in_range(1..=5)?, random.int_in_range(1..=5)?];
+                let end = [begin[0] + more[0], begin[1] + more[1]];
+                let chunk = problem.chunk(0..1, size);
+                problem.clocks(chunk, begin.into(), end.into(), 0);
+                problem.align(chunk, 1 << random.int_in_range(0..=3)?);
+                if let Some((old, ..)) = over {
+                    problem.overwrite(chunk, old, 0);
+                }
+                last = Some((chunk, end, size));
+            }
+            let problem = problem.build().unwrap();
+            if problem.linear().is_some() {
+                return Ok(());
+            }
+            let in_blocks = late_layout(&problem);
+            let plan = Plan::from_offsets(&problem, &in_blocks.offsets).unwrap();
+            assert_eq!(verify(&problem, &plan), []);
+            shared += u32::from(plan.pool_size < plan.naive_size);
+            Ok(())
+        };
+        arbtest::arbtest(one).budget_ms(400);
+        assert!(shared > 0);
+    }
+
+    /// On one stream, with pins, reserved ranges and holes. Some chunks allow only the second pool, which has no
+    /// capacity.
+    #[test]
+    fn plans_in_blocks_around_pins_and_reserved_bytes_are_right() {
+        let (mut shared, mut pinned, mut refused) = (0, 0, 0);
+        let one = |random: &mut arbitrary::Unstructured<'_>| {
+            let mut problem = Problem::builder().alignment(1 << random.int_in_range(0..=4)?);
+            let has_small = random.ratio(1, 2)?;
+            if has_small {
+                problem.pool(Pool::new("small").capacity(64));
+            }
+            let low = 16 * random.int_in_range(0..=9)?;
+            let large = problem.pool(Pool::new("large").reserved(low..low + 32));
+            let mut top = low + 32;
+            for at in 0..random.int_in_range(1..=40)? {
+                let (begin, size) = (random.int_in_range(0..=20)?, random.int_in_range(1..=64)?);
+                let end = begin + random.int_in_range(1..=6)?;
+                let chunk = problem.chunk(begin..end, size);
+                if random.ratio(1, 8)? {
+                    problem.pin(chunk, large, top);
+                    top += 112;
+                } else if random.ratio(1, 4)? {
+                    problem.only_in(chunk, [large]);
+                } else if has_small && at > 20 && random.ratio(1, 20)? {
+                    problem.only_in(chunk, [PoolId(0)]);
+                }
+                let hole = random.int_in_range(begin + 1..=end)?..end;
+                if !hole.is_empty() && random.ratio(1, 4)? {
+                    problem.hole(chunk, hole);
+                }
+            }
+            let problem = problem.build().unwrap();
+            let within = BlockPool::of(&problem);
+            if within.is_none() {
+                refused += u32::from(problem.bodies().len() > FEW);
+                return Ok(());
+            }
+            assert_eq!(within, Some(BlockPool { id: large, floor: low + 32 }));
+            let in_blocks = late_layout(&problem);
+            let place = |at: usize| {
+                let pool = in_blocks.pools.get(at).copied().unwrap_or_default();
+                Place::new(pool, in_blocks.offsets[at])
+            };
+            let places: Vec<Place> = (0..problem.len()).map(place).collect();
+            let plan = Plan::from_places(&problem, &places).unwrap();
+            assert_eq!(verify(&problem, &plan), []);
+            shared += u32::from(plan.pool_size < plan.naive_size);
+            pinned += problem.bodies().iter().filter(|body| body.fixed.is_some()).count();
+            Ok(())
+        };
+        arbtest::arbtest(one).budget_ms(400);
+        assert!(shared > 0 && pinned > 0 && refused > 0, "{shared} {pinned} {refused}");
+    }
+
+    /// A block is taken again by a chunk of its class that begins, on every stream, when the last one is over.
+    #[test]
+    fn a_block_is_shared_by_chunks_of_its_class_that_follow_each_other() {
+        for (size, begin, shares) in [
+            (80, [1, 1], true),
+            (65, [1, 1], true),
+            (64, [1, 1], false),
+            (81, [1, 1], false),
+            (80, [0, 2], false),
+        ] {
+            let mut problem = Problem::builder();
+            problem.streams(2);
+            add(&mut problem, 80, [0, 0]..[1, 1]);
+            add(&mut problem, size, begin..[3, 3]);
+            let problem = problem.build().unwrap();
+            let next = if shares { 1000 } else { 1080 };
+            assert_eq!(offsets(&problem, 1000), [1000, next], "{size}, {begin:?}");
+        }
+    }
+
+    /// Two streams that do not wait for each other take blocks in turn, but each its own.
+    #[test]
+    fn each_stream_has_its_own_blocks() {
+        let mut problem = Problem::builder();
+        problem.streams(2);
+        for at in 0..100 {
+            for _ in 0..9 {
+                add(&mut problem, 8, [at, 0]..[at + 1, 0]);
+            }
+            add(&mut problem, 8, [0, at]..[0, at + 1]);
+        }
+        let offsets = offsets(&problem.build().unwrap(), 0);
+        assert_eq!(offsets.iter().max(), Some(&72));
+    }
+}

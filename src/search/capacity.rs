@@ -1,0 +1,118 @@
+//! Decides whether a problem fits into a pool of a given capacity.
+
+use crate::search::{
+    control::{
+        ladder,
+        threads::{self, Board},
+    },
+    cores::{self, LARGE},
+    greedy::Greedy,
+    improve,
+    state::instance::Instance,
+};
+use crate::{Bytes, Limits, Observer, Problem, monitor::Monitor, plan::Layout, problem::ChunkId};
+
+/// The answer of [`fits`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fit {
+    /// It fits, in this layout.
+    Yes(Layout),
+    /// It is proven not to fit.
+    No,
+    /// The limits did not suffice for an answer.
+    Unknown,
+}
+
+/// Decides by search whether a problem fits into a pool of `capacity` bytes.
+#[must_use]
+pub fn fits(problem: &Problem, capacity: Bytes, limits: &Limits, observer: Observer<'_>) -> Fit {
+    fits_monitored(problem, capacity, limits, &mut Monitor::new(limits, observer))
+}
+
+/// Answers as [`fits`] does, as a part of a larger search.
+pub(super) fn fits_monitored(
+    problem: &Problem,
+    capacity: Bytes,
+    limits: &Limits,
+    monitor: &mut Monitor<'_>,
+) -> Fit {
+    if capacity < problem.lower_bound().bytes {
+        return Fit::No;
+    }
+    let roots: Vec<_> = problem.roots().collect();
+    if roots.len() > LARGE && monitor.must_stop() {
+        return Fit::Unknown;
+    }
+    let mut solution = improve::simulate(problem, monitor);
+    if solution.pool_size > capacity
+        && let Some(mut greedy) = Greedy::within(problem, &solution, monitor)
+    {
+        let orders = greedy.orders();
+        solution.pack(problem, &mut greedy, orders, capacity, monitor);
+        // A problem that is too large to be searched whole fits if its best packing does.
+        if roots.len() > LARGE && solution.pool_size > capacity && !monitor.stopped() {
+            improve::search(problem, &mut greedy, &mut solution, limits, monitor);
+        }
+    }
+    if solution.pool_size <= capacity {
+        Fit::Yes(solution.layout)
+    } else if solution.lower_bound > capacity {
+        Fit::No
+    } else if roots.len() > LARGE {
+        Fit::Unknown
+    } else {
+        let weight = cores::node_weight(roots.len());
+        let limits = limits.stretched(solution.lower_bound, solution.pool_size, weight);
+        let decision = decide(problem, &roots, capacity, &limits, monitor);
+        match decision.bases {
+            Some(offsets) => {
+                let mut bases = vec![0; problem.len()];
+                for (root, base) in offsets {
+                    bases[root.index()] = base;
+                }
+                Fit::Yes(Layout::from_roots(problem, |root| bases[root.index()]))
+            }
+            None if decision.refuted => Fit::No,
+            None => Fit::Unknown,
+        }
+    }
+}
+
+/// The answer of [`decide`].
+pub(super) struct Decision {
+    /// The offsets of the roots, if they fit.
+    pub(super) bases: Option<Vec<(ChunkId, Bytes)>>,
+    /// It is proven that they do not fit.
+    pub(super) refuted: bool,
+    /// The nodes of the first thread.
+    pub(super) nodes: u64,
+}
+
+/// Decides by search whether some of the roots fit together.
+pub(super) fn decide(
+    problem: &Problem,
+    roots: &[ChunkId],
+    capacity: Bytes,
+    limits: &Limits,
+    monitor: &mut Monitor<'_>,
+) -> Decision {
+    let inst = Instance::new(problem, roots);
+    let limit = capacity / inst.unit / inst.align * inst.align;
+    if limit < inst.bound() {
+        return Decision { bases: None, refuted: true, nodes: 0 };
+    }
+    // Start as if a packing one alignment above the limit were known.
+    let board = Board::new(limit, limit + inst.align);
+    let mut stop =
+        |nodes, _| monitor.stop(nodes + board.helped(), inst.bound() * inst.unit, capacity);
+    let nodes = threads::together(limits.threads, &board, &mut stop, |thread, stop| {
+        ladder::ask(&inst, limit, thread, limits.effort(), &board, stop)
+    });
+    monitor.add(nodes + board.helped());
+    let refuted = board.standing().bound > limit;
+    let bases = board.into_offsets().map(|offsets| {
+        let bases = offsets.iter().map(|offset| offset * inst.unit);
+        inst.roots.iter().copied().zip(bases).collect()
+    });
+    Decision { bases: bases.filter(|_| !refuted), refuted, nodes }
+}

@@ -1,0 +1,180 @@
+//! The offsets at which bodies on several streams clash, pair by pair.
+//!
+//! Long chains of overwrites are few bodies of many boxes. However many of these are alive together, two bodies clash
+//! at few ranges of offsets. These are found once, and a body is then compared with others without a look at boxes.
+
+use std::{cmp::Reverse, slice};
+
+use crate::{
+    Bytes,
+    problem::demands::{TimedBoxes, ranks},
+    search::{
+        in_clocks::{InClocks, Meeting},
+        merge,
+    },
+};
+
+/// Bodies with fewer boxes, on average, are compared box by box.
+const MANY_BOXES: usize = 8;
+
+/// The most levels of trees in which boxes of other bodies are looked up.
+const MOST_LEVELS: usize = 1 << 24;
+
+/// The most ranges of offsets that are found, before those of two bodies are merged.
+const MOST_FOUND: usize = 1 << 24;
+
+/// Ranges of two bodies are merged when there are as many.
+const MANY_RANGES: usize = 1 << 16;
+
+/// The most ranges of offsets that are kept.
+const MOST_KEPT: usize = 1 << 20;
+
+/// Differences of offsets are signed.
+const HIGHEST: Bytes = 1 << 62;
+
+/// Offsets at which a body clashes with another one: those strictly within a range from the other's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Clash {
+    pub(super) other: usize,
+    pub(super) low: i64,
+    pub(super) high: i64,
+}
+
+/// By body: its clashes with others, in order of these.
+#[derive(Clone, Default)]
+pub(super) struct Clashes(pub(super) Vec<Vec<Clash>>);
+
+impl Clashes {
+    /// The clashes of few bodies of many boxes; `None` for others.
+    pub(super) fn of(boxes: &[TimedBoxes]) -> Option<Self> {
+        let count = boxes.iter().map(TimedBoxes::len).sum::<usize>();
+        let (mut before, mut levels) = (0, 0);
+        for body in by_boxes(boxes).into_iter().rev() {
+            let count = boxes[body].len();
+            levels += before * (1 + count.max(1).ilog2() as usize);
+            before += count;
+        }
+        let is_some = count >= MANY_BOXES * boxes.len() && levels <= MOST_LEVELS;
+        is_some.then(|| Self::between_all(boxes)).flatten()
+    }
+
+    /// The clashes of all pairs of bodies; `None` if there are too many.
+    pub(super) fn between_all(boxes: &[TimedBoxes]) -> Option<Self> {
+        let streams = boxes.iter().flatten().next()?.begin.len();
+        if boxes.iter().flatten().any(|one| one.bytes.end >= HIGHEST) {
+            return None;
+        }
+        let mut clashes = Self(vec![Vec::new(); boxes.len()]);
+        let (mut found, mut kept) = (0, 0);
+        // The boxes of one body are looked up in a tree of those of the other one, which has more.
+        let order = by_boxes(boxes);
+        for (at, &second) in order.iter().enumerate() {
+            let places = ranks(slice::from_ref(&boxes[second]));
+            let mut tree = InClocks::new(&places, streams);
+            tree.take(0, &boxes[second], 0);
+            for &first in &order[at + 1..] {
+                let mut all: Vec<(i64, i64)> = Vec::new();
+                for own in &boxes[first] {
+                    for meeting in tree.meetings(slice::from_ref(own)) {
+                        found += meeting.runs.len();
+                        all.extend(ranges(&meeting));
+                    }
+                    if found > MOST_FOUND {
+                        return None;
+                    }
+                    if all.len() > MANY_RANGES {
+                        merge(&mut all);
+                    }
+                }
+                merge(&mut all);
+                kept += all.len();
+                clashes.add(first, second, &all);
+                if kept > MOST_KEPT {
+                    return None;
+                }
+            }
+        }
+        clashes.0.iter_mut().for_each(|of_body| of_body.sort_by_key(|clash| clash.other));
+        Some(clashes)
+    }
+
+    /// Adds ranges of the offset of the second body from that of the first.
+    pub(super) fn add(&mut self, first: usize, second: usize, ranges: &[(i64, i64)]) {
+        for &(low, high) in ranges {
+            self.0[second].push(Clash { other: first, low, high });
+            self.0[first].push(Clash { other: second, low: -high, high: -low });
+        }
+    }
+
+    /// The ranges of the offset of the second body from that of the first at which the two clash.
+    pub(super) fn between(&self, first: usize, second: usize) -> Vec<(i64, i64)> {
+        let of_second = &self.0[second];
+        let from = of_second.partition_point(|clash| clash.other < first);
+        let with_first = of_second[from..].iter().take_while(|clash| clash.other == first);
+        with_first.map(|clash| (clash.low, clash.high)).collect()
+    }
+}
+
+/// Bodies, those with the most boxes first.
+fn by_boxes(boxes: &[TimedBoxes]) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..boxes.len()).collect();
+    order.sort_by_key(|&body| Reverse(boxes[body].len()));
+    order
+}
+
+/// The offsets at which the bytes of a box meet some of the runs.
+fn ranges(meeting: &Meeting<'_>) -> impl Iterator<Item = (i64, i64)> {
+    let [start, end] = [meeting.own.bytes.start, meeting.own.bytes.end].map(u64::cast_signed);
+    let range =
+        move |&(low, high): &(Bytes, Bytes)| (start - high.cast_signed(), end - low.cast_signed());
+    meeting.runs.iter().map(range)
+}
+
+/// The bodies that lie in a pool.
+pub(super) struct InPairs<'a> {
+    clashes: &'a Clashes,
+    /// By body: its offset, if it lies here.
+    offsets: Vec<Option<Bytes>>,
+}
+
+impl<'a> InPairs<'a> {
+    pub(super) fn new(clashes: &'a Clashes) -> Self {
+        Self { clashes, offsets: vec![None; clashes.0.len()] }
+    }
+
+    /// Takes the bytes of a body that lies at an offset.
+    pub(super) fn take(&mut self, body: usize, offset: Bytes) {
+        self.offsets[body] = Some(offset);
+    }
+
+    /// The lowest offset at which a body lies above all that it may clash with.
+    pub(super) fn top_over(&self, body: usize) -> Bytes {
+        let top = |clash: &Clash| self.offsets[clash.other]?.checked_add_signed(clash.high);
+        self.clashes.0[body].iter().filter_map(top).max().unwrap_or(0)
+    }
+
+    /// The lowest offset from `offset` on, itself allowed, at which a body is clear of all that is taken. `lift`
+    /// raises an offset to the next allowed one; `None` if there is none.
+    pub(super) fn lowest_from(
+        &self,
+        body: usize,
+        mut offset: Bytes,
+        lift: impl Fn(Bytes) -> Option<Bytes>,
+    ) -> Option<Bytes> {
+        let range = |clash: &Clash| {
+            let at = i128::from(self.offsets[clash.other]?);
+            Some((at + i128::from(clash.low), at + i128::from(clash.high)))
+        };
+        let mut ranges: Vec<(i128, i128)> = self.clashes.0[body].iter().filter_map(range).collect();
+        ranges.sort_unstable();
+        for (low, high) in ranges {
+            if i128::from(offset) <= low {
+                break;
+            }
+            if i128::from(offset) < high {
+                offset = lift(Bytes::try_from(high).ok()?)?;
+            }
+        }
+        Some(offset)
+    }
+}

@@ -1,0 +1,115 @@
+//! The ladder: the smallest limit under which everything fits.
+//!
+//! The lower bound comes first: tight limits are often easier than loose ones, because waste is refuted at
+//! once, and a packing at the bound is its own proof. Higher limits follow until everything fits, then lower
+//! ones again. Each sweep over the limits has twice the rounds of the one before. A refuted limit raises the
+//! bound, and the next limit is further above it, so that limits are not refuted byte by byte. Several
+//! threads climb ladders of their own and share their packings and bounds.
+
+use crate::search::control::{
+    restarts::Restarts,
+    threads::{Board, Standing, Stop},
+};
+use crate::search::{effort::Verdict, state::instance::Instance};
+
+/// The limits of a sweep, in 64ths of the gap between the bound and the best packing.
+const RUNGS: [u128; 5] = [0, 1, 8, 32, 52];
+
+/// The limits of threads other than the first: at least half of their rounds are at the bound, where a
+/// packing is its own proof, and their other limits are further apart.
+const OTHER_RUNGS: [u128; 3] = [0, 32, 48];
+
+/// The bound has this many times the rounds of other limits. It has more if some bodies cannot move, because
+/// higher limits then make a packing hardly easier; but at first, no more than three quarters of the nodes.
+pub const AT_BOUND: u64 = 2;
+const AT_BOUND_WITH_FIXED: u64 = 8;
+
+/// The rounds of a rung of the first sweep.
+pub const SHARE: u64 = 6;
+
+/// Improves the packing and the bound on the board until they meet, `stop` returns true or there
+/// are `last` nodes; returns the number of nodes. Threads other than the first, number 0, also
+/// continue from the results of others.
+pub fn climb(inst: &Instance, thread: u64, last: u64, board: &Board, stop: &mut Stop<'_>) -> u64 {
+    let Standing { mut bound, mut best } = board.standing();
+    let rungs = if thread == 0 { &RUNGS[..] } else { &OTHER_RUNGS };
+    let mut rounds = Restarts::new(inst, thread);
+    let (at_bound, mut last_at_bound) = if inst.fixed.is_empty() {
+        (AT_BOUND, last)
+    } else {
+        (AT_BOUND_WITH_FIXED, last - last / 4)
+    };
+    let mut share = SHARE;
+    let mut stopped = false;
+    let mut rung = 0;
+    while !stopped && bound < best && rounds.nodes() < last {
+        rounds.pin_below(bound);
+        let gap = u128::from(best - bound) * rungs[rung] / 64;
+        let step = u64::try_from(gap).unwrap_or(0) / inst.step() * inst.step();
+        let limit = bound + step;
+        let (rounds_now, last_now) =
+            if rung == 0 { (at_bound * share, last_at_bound) } else { (share, last) };
+        let verdict = rounds.decide(limit, rounds_now, last_now, &mut |nodes| {
+            stopped = stopped || stop(nodes, Standing { bound, best }) || board.is_over();
+            stopped
+        });
+        match verdict {
+            // The same rung is lower now.
+            Verdict::Packed => {
+                best = height(inst, rounds.offsets()).max(bound);
+                board.packed(best, rounds.offsets());
+            }
+            Verdict::Refuted => {
+                bound = limit + inst.step();
+                board.refuted(bound);
+                rung = (rung + 1).min(rungs.len() - 1);
+            }
+            Verdict::Spent if rung + 1 < rungs.len() => rung += 1,
+            Verdict::Spent => {
+                rung = 0;
+                last_at_bound = last;
+                share = share.saturating_mul(2);
+            }
+        }
+        if thread > 0 {
+            Standing { bound, best } = board.standing();
+        }
+    }
+    rounds.nodes()
+}
+
+/// Decides by search whether everything fits under one limit, and writes the answer to the board.
+pub fn ask(
+    inst: &Instance,
+    limit: u64,
+    thread: u64,
+    last: u64,
+    board: &Board,
+    stop: &mut Stop<'_>,
+) -> u64 {
+    let mut rounds = Restarts::new(inst, thread);
+    let standing = board.standing();
+    let (mut share, mut stopped) = (SHARE, false);
+    while !stopped && rounds.nodes() < last {
+        let verdict = rounds.decide(limit, share, last, &mut |nodes| {
+            stopped = stopped || stop(nodes, standing) || board.is_over();
+            stopped
+        });
+        match verdict {
+            Verdict::Packed => board.packed(limit, rounds.offsets()),
+            Verdict::Refuted => board.refuted(limit + inst.step()),
+            Verdict::Spent => {
+                share = share.saturating_mul(2);
+                continue;
+            }
+        }
+        break;
+    }
+    rounds.nodes()
+}
+
+/// The height of a packing, a multiple of the alignment.
+pub fn height(inst: &Instance, offsets: &[u64]) -> u64 {
+    let tops = (0..).zip(offsets).map(|(body, offset)| offset + inst.height(body));
+    tops.max().unwrap_or(0).next_multiple_of(inst.step())
+}

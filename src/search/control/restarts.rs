@@ -1,0 +1,381 @@
+//! Restarts: decides whether everything fits under a limit, in many short rounds.
+//!
+//! The time of one search has a heavy tail: one branching order finds a packing in a hundred nodes
+//! where another needs a billion. So the search restarts on Luby's schedule: most rounds have few
+//! nodes, and each has another branching order, another branching rule and a little random noise.
+//! Rounds share their no-goods and counts of contradictions. A round that ends within its nodes,
+//! without a packing, proves that there is none, unless it places true sizes beside rounded ones. If
+//! there are staircases, rounds alternate with the disjunctive search. If some bodies cannot move, each round is
+//! repeated upside down, backwards in time, and both. Such bodies stand in the way of the search from the beginning,
+//! which changes all of its branches. So a third of the nodes goes to rounds in which fixed rectangles are items as the
+//! others are, and a branch ends where one of them comes to lie elsewhere: what packs a problem without pins often packs
+//! it with them. Where it does not, the branches have to be others. So another third goes to rounds that differ in that
+//! they keep the places of these items free.
+
+use crate::search::{
+    branching::{
+        body_order::{LAP, rank_bodies, rank_by_guide},
+        tree::Tree,
+    },
+    disjunctive::Disjunctive,
+    effort::{UNIT, Verdict, luby, weigh},
+    reasoning::{nogoods::Nogoods, pivot::BranchRule, valleys::Valleys},
+    state::{
+        instance::{Instance, Turned},
+        skyline::Skyline,
+    },
+};
+
+/// The number of nodes between two calls of `stop`.
+const PAUSE: u64 = 256;
+
+/// The rounds of the first sweep with pinned items: as many as problems without pins begin with at their bound.
+const FIRST_SWEEP: u64 = 12;
+
+const BRANCH_RULES: [BranchRule; 4] =
+    [BranchRule::Fewest, BranchRule::WasteHalf, BranchRule::Faults, BranchRule::WasteThrice];
+
+pub struct Restarts<'a> {
+    inst: &'a Instance,
+    valleys: Valleys<'a>,
+    tree: Tree,
+    nogoods: Nogoods,
+    /// The other search, if there are staircases.
+    pub disjunctive: Option<Disjunctive>,
+    /// The rounds from other sides, if some bodies cannot move.
+    turned: Vec<Self>,
+    /// The rounds with pinned items in the place of fixed rectangles: first those of a search without pins, then those
+    /// that keep the places of pinned items free.
+    pinned: Vec<Pinned<'a>>,
+    /// The search that found the last packing.
+    found: Found,
+    /// The offsets of the last packing that was found from another side, or with pinned items.
+    turned_back: Vec<u64>,
+    round: u64,
+    rank: Vec<u32>,
+    /// By body: its offset in a packing that guides every second round, if it has one there.
+    guide: Option<Vec<Option<u64>>>,
+}
+
+/// Rounds with pinned items.
+struct Pinned<'a> {
+    search: Restarts<'a>,
+    /// The number of rounds so far.
+    rounds: u64,
+    /// The highest limit to try.
+    most: u64,
+    /// Under this limit and lower ones, there is no packing in which each pinned item rests on others.
+    refuted: Option<u64>,
+}
+
+impl<'a> Pinned<'a> {
+    fn new(search: Restarts<'a>) -> Self {
+        Self { search, rounds: 0, most: u64::MAX, refuted: None }
+    }
+
+    /// Rounds that keep the places of pinned items free.
+    fn heeding(mut search: Restarts<'a>) -> Self {
+        search.valleys.sky.heed_pins();
+        Self::new(search)
+    }
+}
+
+/// The search that found a packing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Found {
+    InValleys,
+    InDisjunctive,
+    Turned,
+    Pinned,
+}
+
+/// The nodes of both searches.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Spent {
+    pub in_disjunctive: u64,
+    pub in_valleys: u64,
+}
+
+impl Spent {
+    fn total(self) -> u64 {
+        self.in_disjunctive + self.in_valleys
+    }
+}
+
+impl<'a> Restarts<'a> {
+    /// Creates the rounds of a thread; each thread has its own noise in the branching orders.
+    pub fn new(inst: &'a Instance, thread: u64) -> Self {
+        let sides = inst.turned.len() + 2 * usize::from(inst.pinned.is_some()) + 1;
+        let side = |turned: &'a Turned| Self::in_valleys(&turned.inst, thread, sides);
+        Self {
+            disjunctive: Disjunctive::new(inst),
+            turned: inst.turned.iter().map(side).collect(),
+            pinned: inst.pinned.as_deref().map_or_else(Vec::new, |pinned| {
+                vec![Pinned::new(side(pinned)), Pinned::heeding(side(pinned))]
+            }),
+            ..Self::in_valleys(inst, thread, sides)
+        }
+    }
+
+    /// Creates the rounds of one of several sides, without the disjunctive search.
+    fn in_valleys(inst: &'a Instance, thread: u64, sides: usize) -> Self {
+        Self {
+            inst,
+            valleys: Valleys::new(Skyline::new(inst, 0)),
+            tree: Tree::new(),
+            nogoods: Nogoods::one_of(sides),
+            disjunctive: None,
+            turned: Vec::new(),
+            pinned: Vec::new(),
+            found: Found::InValleys,
+            turned_back: Vec::new(),
+            round: first_round(thread),
+            rank: vec![0; inst.bodies()],
+            guide: None,
+        }
+    }
+
+    /// Lets a packing of some bodies, the offsets of the others unknown, guide every second round.
+    pub fn guided_by(self, offsets: Vec<Option<u64>>) -> Self {
+        Self { guide: Some(offsets), ..self }
+    }
+
+    /// Searches with pinned items under this limit and lower ones only.
+    pub fn pin_below(&mut self, most: u64) {
+        for pinned in &mut self.pinned {
+            pinned.most = most;
+        }
+    }
+
+    /// The number of nodes so far. A node that examines many bodies counts for several.
+    pub fn nodes(&self) -> u64 {
+        self.spent().total()
+    }
+
+    fn spent(&self) -> Spent {
+        Spent {
+            in_disjunctive: self.disjunctive.as_ref().map_or(0, Disjunctive::nodes),
+            in_valleys: self.in_own_valleys()
+                + self.turned.iter().map(Self::nodes).sum::<u64>()
+                + self.in_pinned(),
+        }
+    }
+
+    fn in_pinned(&self) -> u64 {
+        self.pinned.iter().map(|pinned| pinned.search.nodes()).sum()
+    }
+
+    fn in_own_valleys(&self) -> u64 {
+        weigh(self.tree.nodes, self.valleys.work())
+    }
+
+    /// Searches under a limit for this many rounds, until there are `last` nodes, or until `stop`
+    /// returns true.
+    pub fn decide(
+        &mut self,
+        limit: u64,
+        rounds: u64,
+        last: u64,
+        stop: &mut impl FnMut(u64) -> bool,
+    ) -> Verdict {
+        if stop(self.nodes()) {
+            return Verdict::Spent;
+        }
+        let (mut asked, mut stopped) = (self.nodes(), false);
+        let mut stop = |nodes: u64| {
+            if nodes >= asked + PAUSE {
+                asked = nodes;
+                stopped = stop(nodes);
+            }
+            stopped = stopped || nodes >= last;
+            stopped
+        };
+        let before = self.spent();
+        let mut run = self.disjunctive.as_ref().map_or(0, |search| search.first_run(rounds));
+        let mut round = 0;
+        while round < rounds {
+            let verdict = if self.is_disjunctive_due(before) {
+                let verdict = self.run_disjunctive(limit, run, &mut stop);
+                run = run.saturating_mul(4);
+                if stop(self.nodes()) {
+                    return verdict;
+                }
+                verdict
+            } else {
+                if stop(self.nodes()) {
+                    break;
+                }
+                round += 1;
+                self.run_rounds(limit, luby(round.div_ceil(LAP)), last, &mut stop)
+            };
+            if verdict != Verdict::Spent {
+                return verdict;
+            }
+        }
+        Verdict::Spent
+    }
+
+    /// Returns whether it is the disjunctive search's turn. It goes first, and its share of the
+    /// nodes grows with that of staircases among the bodies.
+    fn is_disjunctive_due(&self, before: Spent) -> bool {
+        let now = self.spent();
+        let bodies = self.inst.bodies() as u64;
+        let staircases = (self.inst.staircases.len() - self.inst.fixed.len()) as u64;
+        let had = (now.in_disjunctive - before.in_disjunctive) * bodies;
+        let due = (now.in_valleys - before.in_valleys) * staircases * 4;
+        self.disjunctive.is_some() && had <= due
+    }
+
+    fn run_disjunctive(
+        &mut self,
+        limit: u64,
+        nodes: u64,
+        stop: &mut impl FnMut(u64) -> bool,
+    ) -> Verdict {
+        let in_valleys = self.spent().in_valleys;
+        let Some(disjunctive) = &mut self.disjunctive else { return Verdict::Spent };
+        let verdict = disjunctive.decide(limit, nodes, &mut |nodes| stop(nodes + in_valleys));
+        if verdict == Verdict::Packed {
+            self.found = Found::InDisjunctive;
+        }
+        verdict
+    }
+
+    /// Searches the valleys for one round, and then for one from each other side if bodies cannot move.
+    fn run_rounds(
+        &mut self,
+        limit: u64,
+        units: u64,
+        last: u64,
+        stop: &mut impl FnMut(u64) -> bool,
+    ) -> Verdict {
+        let mut verdict = self.run_pinned(limit, last, stop);
+        if verdict != Verdict::Spent || stop(self.nodes()) {
+            return verdict;
+        }
+        let elsewhere = self.nodes() - self.in_own_valleys();
+        verdict = self.run_round(limit, units, last, elsewhere, stop);
+        self.found = Found::InValleys;
+        for at in 0..self.turned.len() {
+            let nodes = self.nodes();
+            if verdict != Verdict::Spent || stop(nodes) {
+                return verdict;
+            }
+            let turned = &mut self.turned[at];
+            let elsewhere = nodes - turned.nodes();
+            verdict = turned.run_round(limit, units, last, elsewhere, stop);
+            if verdict == Verdict::Packed {
+                self.found = Found::Turned;
+                self.turned_back = turned.turned_back(&self.inst.turned[at].numbers, limit);
+            }
+        }
+        verdict
+    }
+
+    /// Searches with pinned items in both ways until each has taken as many nodes as the rest. A refutation is no proof: a
+    /// pinned item may lie where it rests on nothing.
+    fn run_pinned(&mut self, limit: u64, last: u64, stop: &mut impl FnMut(u64) -> bool) -> Verdict {
+        let Some(turned) = &self.inst.pinned else { return Verdict::Spent };
+        let rest = self.nodes() - self.in_pinned();
+        for at in 0..self.pinned.len() {
+            let elsewhere = self.nodes() - self.pinned[at].search.nodes();
+            let Pinned { search, rounds, most, refuted } = &mut self.pinned[at];
+            while limit <= *most
+                && search.nodes() <= rest
+                && refuted.is_none_or(|refuted| refuted < limit)
+            {
+                *rounds += 1;
+                let units = luby(in_sweep(*rounds).div_ceil(LAP));
+                match search.run_round(limit, units, last, elsewhere, stop) {
+                    Verdict::Packed => {
+                        self.found = Found::Pinned;
+                        self.turned_back = search.turned_back(&turned.numbers, limit);
+                        return Verdict::Packed;
+                    }
+                    Verdict::Refuted => *refuted = Some(limit),
+                    Verdict::Spent if stop(search.nodes() + elsewhere) => return Verdict::Spent,
+                    Verdict::Spent => {}
+                }
+            }
+        }
+        Verdict::Spent
+    }
+
+    /// The offsets of its last packing, by these numbers of bodies, in the original.
+    fn turned_back(&self, numbers: &[u32], limit: u64) -> Vec<u64> {
+        let mut offsets = vec![0; numbers.len()];
+        for ((body, &number), &offset) in (0..).zip(numbers).zip(self.valleys.sky.offsets()) {
+            offsets[number as usize] = self.inst.turn(body, offset, limit);
+        }
+        offsets
+    }
+
+    /// Searches the valleys for one round, of this many [`UNIT`]s of nodes or a little more, until
+    /// there are `last` nodes, some of them `elsewhere`.
+    fn run_round(
+        &mut self,
+        limit: u64,
+        units: u64,
+        last: u64,
+        elsewhere: u64,
+        stop: &mut impl FnMut(u64) -> bool,
+    ) -> Verdict {
+        let unit = UNIT + 2 * self.inst.bodies() as u64;
+        let budget = self.tree.nodes.saturating_add(unit.saturating_mul(units));
+        match &self.guide {
+            Some(guide) if self.round % 2 == 1 => {
+                rank_by_guide(guide, limit, self.round, &mut self.rank);
+            }
+            _ => rank_bodies(self.inst, self.round, &mut self.rank),
+        }
+        self.valleys.rule = self.branch_rule();
+        self.valleys.reset(limit);
+        let verdict =
+            self.tree.run(&mut self.valleys, &self.rank, &mut self.nogoods, |nodes, work| {
+                stop(elsewhere + weigh(nodes, work)) || nodes >= budget
+            });
+        if verdict == Verdict::Refuted && self.inst.exact.is_some() {
+            // That is no proof for the true sizes. Count a whole round, so that the rounds end.
+            self.nogoods.clear();
+            let rest = budget.saturating_sub(self.tree.nodes);
+            self.tree.nodes += rest.min(last.saturating_sub(self.nodes()));
+            self.round += 1;
+            return Verdict::Spent;
+        }
+        self.round += u64::from(verdict == Verdict::Spent);
+        verdict
+    }
+
+    fn branch_rule(&self) -> BranchRule {
+        if self.inst.exact.is_some() || self.valleys.sky.heeds_pins() {
+            // True sizes and pins fail in the same few sections again and again.
+            return BranchRule::Faults;
+        }
+        let at = (self.round / 2 + self.round / LAP) % BRANCH_RULES.len() as u64;
+        BRANCH_RULES[usize::try_from(at).unwrap_or(0)]
+    }
+
+    /// The offsets, in units by body, of the last packing.
+    pub fn offsets(&self) -> &[u64] {
+        match (self.found, &self.disjunctive) {
+            (Found::InDisjunctive, Some(search)) => search.offsets(),
+            (Found::Turned | Found::Pinned, _) => &self.turned_back,
+            _ => self.valleys.sky.offsets(),
+        }
+    }
+}
+
+/// The place of a round, counted from 1, in its sweep; each sweep is twice as long as the one before.
+fn in_sweep(round: u64) -> u64 {
+    let sweeps = ((round - 1) / FIRST_SWEEP + 1).ilog2();
+    round - FIRST_SWEEP * ((1 << sweeps) - 1)
+}
+
+/// The first round of a thread; that of the first thread is 0.
+fn first_round(thread: u64) -> u64 {
+    // Any numbers far apart would do; these do well on the hardest public problem.
+    if thread == 0 { 0 } else { (thread + 4) << 20 }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,175 @@
+//! Crowded cores: of a problem of many chains, those that live in the most crowded steps are packed first. The others
+//! have room enough around them.
+
+use crate::search::{
+    anew::{Anew, is_near},
+    climb::climb_and_complete,
+    greedy::Greedy,
+    solution::Solution,
+    state::instance::Instance,
+};
+use crate::{Bytes, Limits, Problem, monitor::Monitor, problem::ChunkId};
+
+/// Problems of more chains are not searched as a whole, neither for a pool nor for a capacity.
+pub const LARGE: usize = 5000;
+
+/// The live bytes of a step of a crowded core, in thousandths of the most live bytes.
+pub const CROWDS: [Bytes; 3] = [950, 900, 800];
+
+/// As [`CROWDS`], for the cores that are searched with the rest of the effort; the last is the
+/// whole problem.
+const MORE_CROWDS: [Bytes; 16] =
+    [990, 980, 970, 960, 950, 940, 930, 920, 900, 880, 850, 800, 700, 600, 400, 0];
+
+/// The most nodes of the first three cores together.
+const FIRST_SHARE: u64 = 50_000;
+
+/// The nodes for the whole of a problem that is not [`LARGE`], once cores were searched.
+const WHOLE_SHARE: u64 = 200_000;
+
+/// The nodes for each further core; four times as many in each later pass over the cores.
+const SHARE: u64 = 40_000;
+
+/// A node examines all sections, so it counts once more for each of this many chains in a core.
+const CHAINS_PER_NODE: u64 = 500;
+
+/// A node counts for less if chains cover fewer sections than this on average.
+const SHORT_LIFE: usize = 16;
+
+/// Runs of taken bytes that count as a node when a core is completed.
+const WORK_PER_NODE: u64 = 64;
+
+/// The most nodes of ejection in a problem of many chains that count against the effort, which
+/// it may take half of.
+const MOST_EJECTED: u64 = 80_000_000;
+
+/// Searches crowded cores until the effort is spent or the pool is proven. A small core is often
+/// packed at the bound at once, and the chains of less crowded steps have room enough around it.
+pub fn search_cores(
+    problem: &Problem,
+    roots: &[ChunkId],
+    greedy: &mut Greedy<'_>,
+    solution: &mut Solution,
+    limits: &Limits,
+    is_default: bool,
+    monitor: &mut Monitor<'_>,
+) {
+    // Use the live bytes, not the raised bound: each core contains the one before, and the peak.
+    let live = solution.lower_bound;
+    let is_whole = |crowd| greedy.crowded(thousandths(live, crowd)).len() == roots.len();
+    // The first cores would then be the whole problem, each time searched from the beginning.
+    let is_even = roots.len() <= LARGE && is_whole(CROWDS[0]);
+    let mut left = limits.effort().min(FIRST_SHARE);
+    let mut most_chains = usize::MAX;
+    for crowd in CROWDS.into_iter().filter(|_| !is_even) {
+        let core = greedy.crowded(thousandths(live, crowd));
+        let nodes = left / 3 * 2;
+        // A node places one chain.
+        if nodes < core.len() as u64 {
+            break;
+        }
+        let limits = limits.nodes(nodes);
+        let climb = climb_and_complete(problem, &core, greedy, solution, &limits, monitor);
+        left = left.saturating_sub(climb.nodes);
+        if solution.pool_size == solution.lower_bound || monitor.stopped() {
+            return;
+        }
+        if climb.is_too_large {
+            most_chains = core.len() - 1;
+            break;
+        }
+    }
+    let mut limits = limits.nodes(limits.effort().saturating_sub(FIRST_SHARE));
+    if roots.len() <= LARGE {
+        let (most, weight) = if is_even {
+            (limits.effort() / 2, 1)
+        } else {
+            (limits.effort().min(WHOLE_SHARE), whole_weight(problem, roots))
+        };
+        let whole = limits.nodes(most / weight);
+        let climb = climb_and_complete(problem, roots, greedy, solution, &whole, monitor);
+        // A few nodes may examine more bodies than that, which ejection must not pay for.
+        let spent = climb.nodes.saturating_mul(weight).min(most);
+        limits = limits.nodes(limits.effort().saturating_sub(spent));
+        if solution.pool_size == solution.lower_bound || monitor.stopped() {
+            return;
+        }
+    }
+    if let Some(mut anew) = Anew::new(problem, roots, monitor) {
+        let nodes = (limits.effort() / 2).min(MOST_EJECTED);
+        let ejected = anew.eject(problem, solution, nodes, anew.on_top(is_default), monitor);
+        limits = limits.nodes(limits.effort().saturating_sub(ejected));
+    }
+    if solution.pool_size == solution.lower_bound || monitor.stopped() {
+        return;
+    }
+    if !is_near(solution) {
+        let bound = solution.lower_bound;
+        let orders = greedy.more_orders();
+        solution.pack(problem, greedy, orders, bound, monitor);
+        if monitor.stopped() {
+            return;
+        }
+    }
+    let cores = MORE_CROWDS.map(|crowd| greedy.crowded(thousandths(live, crowd)));
+    let mut open: Vec<_> = cores.iter().filter(|core| core.len() <= most_chains).collect();
+    // Of equal cores, one is enough.
+    open.dedup_by_key(|core| core.len());
+    search_more_cores(problem, open, greedy, solution, &limits, monitor);
+}
+
+/// Searches more cores, given from the smallest to the largest, repeatedly with more nodes. Completing their
+/// packings counts as nodes too.
+fn search_more_cores(
+    problem: &Problem,
+    mut open: Vec<&Vec<ChunkId>>,
+    greedy: &mut Greedy<'_>,
+    solution: &mut Solution,
+    limits: &Limits,
+    monitor: &mut Monitor<'_>,
+) {
+    let (mut left, mut share) = (limits.effort(), SHARE);
+    while left > 0 && !open.is_empty() {
+        let mut at = 0;
+        while at < open.len() && left > 0 {
+            let core = open[at];
+            let chains = core.len() as u64;
+            let weight = node_weight(core.len());
+            let limits = limits.nodes(share.min(left) / weight);
+            let before = greedy.work();
+            let climb = climb_and_complete(problem, core, greedy, solution, &limits, monitor);
+            if solution.pool_size == solution.lower_bound || monitor.stopped() {
+                return;
+            }
+            let completed = (greedy.work() - before) / WORK_PER_NODE;
+            let cost = climb.nodes.saturating_mul(weight) + completed + chains;
+            left = left.saturating_sub(cost);
+            if climb.is_too_large {
+                open.truncate(at);
+            } else if climb.is_over {
+                // A core that is packed at the bound is done.
+                open.remove(at);
+            } else {
+                at += 1;
+            }
+        }
+        share = share.saturating_mul(4);
+    }
+}
+
+/// The number of nodes that one node counts for, with this many chains.
+pub fn node_weight(chains: usize) -> u64 {
+    1 + chains as u64 / CHAINS_PER_NODE
+}
+
+/// The number of nodes that one node counts for, with all chains of a problem: fewer if lifetimes
+/// are short.
+fn whole_weight(problem: &Problem, roots: &[ChunkId]) -> u64 {
+    let covered = Instance::new(problem, roots).covered();
+    node_weight(roots.len().min(covered / SHORT_LIFE))
+}
+
+/// Some thousandths of a number of bytes, rounded down.
+pub fn thousandths(bytes: Bytes, part: Bytes) -> Bytes {
+    bytes / 1000 * part + bytes % 1000 * part / 1000
+}

@@ -1,0 +1,487 @@
+//! Ejection: bodies that do not fit below a limit eject others, which are placed again elsewhere.
+//!
+//! Under a limit, bodies are first placed from the most crowded section outwards, in both directions of time.
+//! Each is placed in the gap that it fills best, next to bodies that end at about the same time (before the
+//! crowd: begin), so that the space that they leave is in one piece. Bodies that fit into no gap wait. They are
+//! then placed one after the other, each where the bodies in its way weigh least; these are ejected, and fit into
+//! other gaps or wait in turn (ejection chains; Glover 1996). The weight of a body is its area, but a section
+//! counts by a high power of its live bytes: so in the end those that wait live in sections with room to spare.
+//! The weight grows each time a body has to wait. Now and then all placed bodies settle, upwards and then
+//! downwards, which brings the space between them together. Under the next lower limit, all bodies stay, but for
+//! those that end above it, which wait.
+//!
+//! Bodies that cannot move are never ejected. This suits problems with a little room to spare. It proves nothing,
+//! and it rarely finds packings without waste, which are left to the other searches.
+
+mod strip;
+
+use crate::search::{
+    control::descent::{Attempt, Packer},
+    random::Random,
+    state::instance::{Fixed, Instance, Item, Part},
+};
+use strip::{Block, End, Strip, WORK_PER_BLOCK};
+
+/// A problem without staircases is long if it has more bodies.
+const LONG: usize = 1000;
+
+/// The limits to try, in 64ths of the gap between the bound and the best packing: small steps, because each attempt
+/// begins with the packing below the limit before it.
+pub const RUNGS: [u64; 3] = [56, 60, 62];
+
+/// A first attempt has this many times the nodes that placing all bodies takes, in long problems and in others.
+const PLACINGS_OF_LONG: u64 = 2;
+const PLACINGS: u64 = 32;
+
+/// No limit is higher.
+const HIGH: i64 = 1 << 40;
+
+/// With more bodies, nothing is packed.
+const MOST_BODIES: usize = 1 << 22;
+
+/// The most pairs of bodies that share a section: placing all bodies once then takes 40 million nodes.
+const MOST_PAIRS: u64 = 1 << 28;
+
+/// The work that counts as a node: bodies examined, and blocks sorted.
+const WORK_PER_NODE: u64 = 64;
+
+/// The weight of a section is its live bytes squared this many times, in long problems and in others.
+const SQUARINGS_OF_LONG: usize = 7;
+const SQUARINGS: usize = 5;
+
+/// The bits of the sum of all weights.
+const TOTAL_BITS: u32 = 44;
+
+/// No sum of weights reaches that of a body that cannot move.
+const HEAVIEST: u64 = 1 << 62;
+
+/// A body that waits gains one in this many parts of its first weight.
+const GROWTH: u64 = 16;
+
+/// The ends of lives to compare, to place a body next to others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Match {
+    Begins,
+    Ends,
+    Either,
+}
+
+/// The bodies of an instance, most of which can move.
+pub struct Ejection {
+    strip: Strip,
+    /// The number that the instance gives to each body of the strip.
+    numbers: Vec<usize>,
+    align: i64,
+    limit: i64,
+    /// The section with the most live bytes.
+    peak: u32,
+    /// The bodies that can move, in the order of first placing.
+    order: Vec<usize>,
+    /// The first weight of each body.
+    weights: Vec<u64>,
+    is_long: bool,
+    /// The mean size of the bodies.
+    size: i64,
+    /// Their mean number of sections.
+    life: i64,
+    random: Random,
+    /// By body of the strip: its offset in the last packing.
+    packed: Option<Vec<Option<i64>>>,
+    /// Bodies that cannot move leave some body no place below it.
+    floor: i64,
+}
+
+impl Ejection {
+    /// Returns `None` if there are too many bodies, too high ones, or too many pairs that share a section.
+    pub fn new(inst: &Instance) -> Option<Self> {
+        let bodies = bodies(inst)?;
+        let stack = bodies.iter().flat_map(|body| &body.parts).map(|part| part.high);
+        let stack = stack.fold(inst.align, u64::saturating_add);
+        let is_small = bodies.len() < MOST_BODIES && stack < 1 << 48;
+        let is_low = inst.bound() < HIGH.unsigned_abs() / 2;
+        if bodies.len() <= inst.fixed.len() || !is_small || !is_low {
+            return None;
+        }
+        let align = i64::try_from(inst.align).ok()?;
+        let live = live(&bodies, inst.sections);
+        let peak = (0..).zip(&live).max_by_key(|&(_, live)| live).map_or(0, |(section, _)| section);
+        let numbers = bodies.iter().map(|body| body.number).collect();
+        let fixed: Vec<_> = bodies.iter().map(|body| body.fixed).collect();
+        let is_rectangle = |body: &Body| matches!(body.parts[..], [Part { low: 0, .. }]);
+        let is_long = bodies.len() > LONG && bodies.iter().all(is_rectangle);
+        let squarings = if is_long { SQUARINGS_OF_LONG } else { SQUARINGS };
+        let weights = weights(&bodies, &live, squarings);
+        let bodies = bodies.into_iter().map(|body| body.parts).collect();
+        let strip = Strip::new(bodies, fixed, align, MOST_PAIRS)?;
+        let mut order = outwards(&strip.items, peak);
+        order.retain(|&body| strip.fixed[body].is_none());
+        let tops = (strip.items.iter().zip(&strip.fixed))
+            .map(|(item, fixed)| fixed.unwrap_or(0) + strip.aligned(item.size));
+        let count = strip.items.len() as u64;
+        let mean = |sum: u64| i64::try_from(sum / count).unwrap_or(i64::MAX).max(1);
+        let lives = strip.items.iter().map(|item| item.sections().len() as u64);
+        Some(Self {
+            align,
+            limit: 0,
+            peak,
+            order,
+            numbers,
+            weights,
+            is_long,
+            size: mean(strip.items.iter().map(|item| item.size).sum()),
+            life: mean(lives.sum()),
+            random: Random::default(),
+            packed: None,
+            floor: tops.max().unwrap_or(0),
+            strip,
+        })
+    }
+
+    /// Somewhat more than the nodes that placing all bodies once takes.
+    pub fn placing(&self) -> u64 {
+        self.strip.pairs * 2 * (1 + WORK_PER_BLOCK) / WORK_PER_NODE
+    }
+
+    /// The nodes of a first attempt.
+    pub fn share(&self) -> u64 {
+        self.placing() * if self.is_long { PLACINGS_OF_LONG } else { PLACINGS }
+    }
+
+    /// The highest offset of a body.
+    fn highest(&self, body: usize) -> i64 {
+        self.limit - self.strip.aligned(self.strip.items[body].size)
+    }
+
+    /// Places a body in the free gap that suits it best; returns false if there is none. With `again`, it will be
+    /// looked at again soon.
+    fn place(&mut self, body: usize, by: Match, again: bool) -> bool {
+        self.strip.look_at(body, self.highest(body), again);
+        self.strip.sort(End::Low);
+        let offset = self.best_gap(body, by);
+        self.strip.offsets[body] = offset;
+        offset.is_some()
+    }
+
+    /// The offset in a free gap that suits the body best that was looked at last, and whose blocks are sorted.
+    fn best_gap(&self, body: usize, by: Match) -> Option<i64> {
+        let highest = self.highest(body);
+        let item = self.strip.items[body];
+        let apart = |block: &Block| {
+            let other = self.strip.items[block.body as usize];
+            let (begins, ends) = (other.first.abs_diff(item.first), other.end.abs_diff(item.end));
+            match by {
+                Match::Begins => begins,
+                Match::Ends => ends,
+                Match::Either => begins.min(ends),
+            }
+        };
+        // Half of the mean size is worth as much as the mean life apart.
+        let distance = |apart: u32| i128::from(apart) * i128::from(self.size) / 2;
+        let mut best: Option<(i128, i64)> = None;
+        let mut consider = |cost: i128, offset: i64| {
+            if best.is_none_or(|(least, _)| cost < least) {
+                best = Some((cost, offset));
+            }
+        };
+        let (mut at, mut below) = (0, 0);
+        let mut blocks = self.strip.sorted(End::Low).peekable();
+        loop {
+            let low = blocks.peek().map_or(highest, |block| block.low);
+            if low >= at {
+                let there = blocks.clone().take_while(|block| block.low == low);
+                let above = there.map(apart).min().unwrap_or(0);
+                let room = i128::from(low - at) * i128::from(self.life);
+                if room == 0 {
+                    let exact = 2 * i128::from(self.life) * i128::from(self.size);
+                    consider(i128::midpoint(distance(below), distance(above)) - exact, at);
+                } else {
+                    consider(room + distance(below), at);
+                    consider(room + distance(above), low);
+                }
+            }
+            let Some(block) = blocks.next() else { break };
+            if block.high > at {
+                (at, below) = (block.high, apart(block));
+            } else if block.high == at {
+                below = below.min(apart(block));
+            }
+        }
+        best.map(|(_, offset)| offset)
+    }
+
+    /// Places a body, which has just been found to fit into no gap, where the bodies in its way weigh least; ejects
+    /// and returns these. Returns `None` if a body that cannot move is always in the way.
+    fn force(&mut self, body: usize, weights: &[u64]) -> Option<Vec<usize>> {
+        let best = self.lightest(self.highest(body), weights)?;
+        let blocks = self.strip.sorted(End::Low);
+        let in_way = blocks.filter(|block| block.low < best && best < block.high);
+        let ejected: Vec<usize> = in_way.map(|block| block.body as usize).collect();
+        for &other in &ejected {
+            self.strip.offsets[other] = None;
+        }
+        self.strip.offsets[body] = Some(best);
+        Some(ejected)
+    }
+
+    /// The offset at which the bodies in the way of the body that was looked at last weigh least.
+    fn lightest(&mut self, highest: i64, weights: &[u64]) -> Option<i64> {
+        self.strip.sort(End::High);
+        let begins = self.strip.sorted(End::Low).peekable();
+        let (mut begun, mut later) = (begins.clone(), begins);
+        let mut ends = self.strip.sorted(End::High).peekable();
+        let weight = |block: &Block| u128::from(weights[block.body as usize]);
+        let (mut cost, mut at) = (0, 0);
+        let (mut least, mut found, mut best) = (u128::from(HEAVIEST) - 1, 0, None);
+        // The cost is least where a block begins or ends, or at an end of the range.
+        while at <= highest {
+            while let Some(block) = begun.next_if(|block| block.low < at) {
+                cost += weight(block);
+            }
+            while let Some(block) = ends.next_if(|block| block.high <= at) {
+                cost -= weight(block);
+            }
+            if cost < least {
+                (least, found) = (cost, 0);
+            }
+            if cost == least {
+                found += 1;
+                if self.random.below(found) == 0 {
+                    best = Some(at);
+                }
+            }
+            // Blocks that begin here are not in the way.
+            while later.next_if(|block| block.low <= at).is_some() {}
+            let next = later.peek().map_or(highest, |block| block.low.min(highest));
+            let next = ends.peek().map_or(next, |block| block.high.min(next));
+            at = if at < highest { next } else { highest + 1 };
+        }
+        best
+    }
+
+    /// Moves all placed bodies up or down, one after the other, each as far as the others allow, until `stop` returns
+    /// true. Of two staircases that interlock, the first is stopped by the other, which has not moved yet.
+    fn settle(&mut self, up: bool, stop: &mut impl FnMut(u64) -> bool) {
+        let mut placed: Vec<(i64, usize)> = (self.order.iter())
+            .filter_map(|&body| {
+                let (offset, size) = (self.strip.offsets[body]?, self.strip.items[body].size);
+                Some((if up { -(offset + self.strip.aligned(size)) } else { offset }, body))
+            })
+            .collect();
+        placed.sort_unstable();
+        for (_, body) in placed {
+            let highest = self.highest(body);
+            self.strip.look_at(body, highest, true);
+            let mut offset = if up { highest } else { 0 };
+            if up {
+                self.strip.sort(End::High);
+                for block in self.strip.sorted(End::High).rev() {
+                    if block.high <= offset {
+                        break;
+                    }
+                    offset = offset.min(block.low);
+                }
+            } else {
+                self.strip.sort(End::Low);
+                for block in self.strip.sorted(End::Low) {
+                    if block.low >= offset {
+                        break;
+                    }
+                    offset = offset.max(block.high);
+                }
+            }
+            if stop(self.nodes()) {
+                return;
+            }
+            self.strip.offsets[body] = Some(offset);
+        }
+    }
+
+    /// Begins an attempt, with the last packing if there is one; returns the bodies that fit into no gap, or `None`
+    /// if `stop` returned true.
+    fn begin(&mut self, stop: &mut impl FnMut(u64) -> bool) -> Option<Vec<usize>> {
+        let mut waiting = Vec::new();
+        if let Some(packed) = &self.packed {
+            self.strip.offsets.clone_from(packed);
+            for &body in &self.order {
+                let highest = self.highest(body);
+                let offset = &mut self.strip.offsets[body];
+                if offset.is_some_and(|offset| offset > highest) {
+                    *offset = None;
+                    waiting.push(body);
+                }
+            }
+            return Some(waiting);
+        }
+        self.strip.offsets.clone_from(&self.strip.fixed);
+        for at in 0..self.order.len() {
+            let body = self.order[at];
+            let is_later = self.strip.items[body].end > self.peak;
+            if !self.place(body, if is_later { Match::Ends } else { Match::Begins }, false) {
+                waiting.push(body);
+            }
+            if stop(self.nodes()) {
+                return None;
+            }
+        }
+        Some(waiting)
+    }
+}
+
+impl Packer for Ejection {
+    fn nodes(&self) -> u64 {
+        self.strip.work / WORK_PER_NODE
+    }
+
+    fn pack(&mut self, attempt: Attempt, stop: &mut impl FnMut(u64) -> bool) -> bool {
+        // Even an attempt without a chance counts as a node.
+        self.strip.work += WORK_PER_NODE;
+        let limit = i64::try_from(attempt.limit).unwrap_or(i64::MAX);
+        self.limit = limit.div_euclid(self.align) * self.align;
+        if limit >= HIGH || self.limit < self.floor {
+            return false;
+        }
+        // Offsets, weights and waiting bodies are gone through.
+        self.strip.work += 3 * self.strip.items.len() as u64;
+        self.random = Random::new(attempt.seed);
+        let last = self.nodes().saturating_add(attempt.nodes);
+        let mut stop = |nodes| nodes >= last || stop(nodes);
+        let Some(mut waiting) = self.begin(&mut stop) else { return false };
+        let mut weights = self.weights.clone();
+        let until_settled = self.order.len() as u64;
+        let mut forced = 0;
+        while !waiting.is_empty() {
+            let next = self.random.below(waiting.len());
+            let body = waiting.swap_remove(next);
+            if !self.place(body, Match::Either, true) {
+                weights[body] += 1 + self.weights[body] / GROWTH;
+                let Some(mut ejected) = self.force(body, &weights) else {
+                    self.floor = self.limit + self.align;
+                    return false;
+                };
+                ejected.sort_by_key(|&other| std::cmp::Reverse(self.weights[other]));
+                for other in ejected {
+                    if !self.place(other, Match::Either, true) {
+                        waiting.push(other);
+                    }
+                }
+                forced += 1;
+                if forced % until_settled == 0 {
+                    self.settle(forced / until_settled % 2 == 1, &mut stop);
+                    waiting.retain(|&body| {
+                        stop(self.nodes()) || !self.place(body, Match::Either, true)
+                    });
+                }
+            }
+            if stop(self.nodes()) {
+                return false;
+            }
+        }
+        self.packed = Some(self.strip.offsets.clone());
+        true
+    }
+
+    fn floor(&self) -> u64 {
+        self.floor.unsigned_abs()
+    }
+
+    fn height(&self) -> u64 {
+        let offsets = self.strip.offsets.iter().map(|offset| offset.unwrap_or(0));
+        let tops = offsets.zip(&self.strip.items);
+        let tops = tops.map(|(offset, item)| offset + self.strip.aligned(item.size));
+        tops.max().unwrap_or(0).unsigned_abs()
+    }
+
+    fn offsets(&self) -> Vec<u64> {
+        let mut offsets = vec![0; self.numbers.len()];
+        for (&number, offset) in self.numbers.iter().zip(&self.strip.offsets) {
+            offsets[number] = offset.unwrap_or(0).unsigned_abs();
+        }
+        offsets
+    }
+}
+
+/// A body of an instance.
+struct Body {
+    /// In time order.
+    parts: Vec<Part>,
+    /// Its number in the instance.
+    number: usize,
+    /// Its offset, if it cannot move.
+    fixed: Option<i64>,
+}
+
+/// All bodies of an instance, by first section; `None` if an offset is too high.
+fn bodies(inst: &Instance) -> Option<Vec<Body>> {
+    let items = inst.items.iter();
+    let items =
+        items.map(|&Item { first, end, size }| vec![Part { first, end, low: 0, high: size }]);
+    let staircases = inst.staircases.iter().map(|staircase| staircase.parts.clone());
+    let mut bodies: Vec<Body> = (items.chain(staircases).enumerate())
+        .map(|(number, parts)| Body { parts, number, fixed: None })
+        .collect();
+    for &Fixed { body, offset } in &inst.fixed {
+        bodies[body as usize].fixed = Some(i64::try_from(offset).ok()?);
+    }
+    bodies.sort_by_key(|body| body.parts.first().map(|part| part.first));
+    Some(bodies)
+}
+
+/// The bytes alive in each section, in units.
+fn live(bodies: &[Body], sections: usize) -> Vec<u64> {
+    let (mut begin, mut end) = (vec![0; sections + 1], vec![0; sections + 1]);
+    for part in bodies.iter().flat_map(|body| &body.parts) {
+        begin[part.first as usize] += part.high - part.low;
+        end[part.end as usize] += part.high - part.low;
+    }
+    let mut live = 0;
+    let sums = begin.into_iter().zip(end).take(sections).map(|(begin, end)| {
+        live = live + begin - end;
+        live
+    });
+    sums.collect()
+}
+
+/// The weight of each body: its area, where a section counts by a power of its live bytes; the most if it cannot
+/// move.
+fn weights(bodies: &[Body], live: &[u64], squarings: usize) -> Vec<u64> {
+    let most = u128::from(live.iter().copied().max().unwrap_or(0).max(1));
+    let mut sum = 0;
+    let mut before = vec![0];
+    for &live in live {
+        // A fraction of the most live bytes, in 2^-32.
+        let crowd = (u128::from(live) << 32) / most;
+        sum += (0..squarings).fold(crowd, |crowd, _| (crowd * crowd) >> 32);
+        before.push(sum);
+    }
+    let area = |part: &Part| {
+        u128::from(part.high - part.low) * (before[part.end as usize] - before[part.first as usize])
+    };
+    let area = |body: &Body| body.parts.iter().map(area).sum();
+    let areas: Vec<u128> = bodies.iter().map(area).collect();
+    let unit = (areas.iter().sum::<u128>() >> TOTAL_BITS).max(1);
+    let weight = |(body, area): (&Body, u128)| match body.fixed {
+        Some(_) => HEAVIEST,
+        None => 1 + u64::try_from(area / unit).unwrap_or(0),
+    };
+    bodies.iter().zip(areas).map(weight).collect()
+}
+
+/// The bodies from the most crowded section outwards: those that live there, by begin, and then the nearest first:
+/// those after it by begin, and those before it by end.
+fn outwards(items: &[Item], peak: u32) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..items.len()).collect();
+    order.sort_by_key(|&body| {
+        let Item { first, end, .. } = items[body];
+        if first > peak {
+            (first - peak, 0)
+        } else if end > peak {
+            (0, first)
+        } else {
+            (peak - end + 1, 0)
+        }
+    });
+    order
+}
+
+#[cfg(test)]
+mod tests;

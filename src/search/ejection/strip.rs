@@ -1,0 +1,309 @@
+//! The strip: all bodies over time, some of them placed, and the heights at which these block a body.
+//!
+//! For a body that is looked at again, the offsets at which others overlap it are kept.
+
+use std::slice;
+
+use crate::search::{
+    ranges::merge,
+    state::instance::{Item, Part},
+};
+
+/// The number of bodies between two lists of the bodies alive.
+const STRIDE: usize = 64;
+
+/// Sorting a block takes about as long as examining this many bodies.
+pub const WORK_PER_BLOCK: u64 = 2;
+
+/// No more clashes are kept than about this many, in 100 MB.
+const MOST_KEPT: usize = 1 << 22;
+
+/// Offsets that are shifted by more places than this on average are not nearly in order.
+const MOST_SHIFTS: usize = 8;
+
+/// Offsets at which a placed body blocks another: those between `low` and `high`, both excluded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Block {
+    pub low: i64,
+    pub high: i64,
+    /// The body that is placed.
+    pub body: u32,
+}
+
+/// An end of a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    Low,
+    High,
+}
+
+impl End {
+    pub fn of(self, block: &Block) -> i64 {
+        match self {
+            Self::Low => block.low,
+            Self::High => block.high,
+        }
+    }
+}
+
+/// Differences of offsets at which a body and another overlap: those between `low` and `high`, both excluded.
+#[derive(Clone, Copy)]
+struct Clash {
+    low: i64,
+    high: i64,
+    body: u32,
+}
+
+/// The blocks of the body that was looked at last.
+#[derive(Default)]
+struct Look {
+    blocks: Vec<Block>,
+    /// By [`End`]: that end of each block and the number of the block, once they are sorted.
+    sorted: [Vec<(i64, u32)>; 2],
+    /// The highest offset to know.
+    most: i64,
+}
+
+/// All bodies by first section, some of them placed.
+pub struct Strip {
+    /// From the first section of a body to the last, and from its offset to its top.
+    pub items: Vec<Item>,
+    /// The parts of each body that is more than a rectangle; no parts for all others.
+    parts: Vec<Vec<Part>>,
+    align: i64,
+    /// For every [`STRIDE`]th body, the earlier bodies that are alive at its first section.
+    alive: Vec<Vec<u32>>,
+    /// By body: its offset, if it cannot move.
+    pub fixed: Vec<Option<i64>>,
+    /// By body; `None` if it is not placed.
+    pub offsets: Vec<Option<i64>>,
+    /// The number of pairs of bodies that share a section.
+    pub pairs: u64,
+    /// The number of bodies examined, and a multiple of the number of blocks sorted.
+    pub work: u64,
+    /// By body: its clashes with all others; empty if they are not kept.
+    clashes: Vec<Vec<Clash>>,
+    /// The number of clashes kept.
+    kept: usize,
+    look: Look,
+    /// By bucket: where the next block of it goes.
+    buckets: Vec<usize>,
+}
+
+impl Strip {
+    /// Creates a strip of bodies, given by their parts and sorted by first section, and the offsets of those that
+    /// cannot move. Returns `None` if more than `most` pairs of them share a section.
+    pub fn new(
+        mut parts: Vec<Vec<Part>>,
+        fixed: Vec<Option<i64>>,
+        align: i64,
+        most: u64,
+    ) -> Option<Self> {
+        let items: Vec<Item> = parts.iter().map(|parts| around(parts)).collect();
+        for (parts, &item) in parts.iter_mut().zip(&items) {
+            if **parts == [whole(item)] {
+                *parts = Vec::new();
+            }
+        }
+        let mut alive = Vec::new();
+        let mut live: Vec<(u32, Item)> = Vec::new();
+        let mut pairs = 0;
+        for (at, &item) in (0u32..).zip(&items) {
+            live.retain(|(_, other)| other.end > item.first);
+            pairs += live.len() as u64;
+            if pairs > most {
+                return None;
+            }
+            if (at as usize).is_multiple_of(STRIDE) {
+                alive.push(live.iter().map(|&(other, _)| other).collect());
+            }
+            live.push((at, item));
+        }
+        let clashes = vec![Vec::new(); items.len()];
+        Some(Self {
+            items,
+            parts,
+            align,
+            alive,
+            offsets: fixed.clone(),
+            fixed,
+            pairs,
+            work: 0,
+            clashes,
+            kept: 0,
+            look: Look::default(),
+            buckets: Vec::new(),
+        })
+    }
+
+    /// Finds the offsets from 0 to `most` at which placed bodies block a body. The blocks of one placed body are
+    /// apart: a staircase may interlock with another at offsets between two of them. With `again`, the clashes of the
+    /// body are kept for another look.
+    pub fn look_at(&mut self, body: usize, most: i64, again: bool) {
+        let mut look = std::mem::take(&mut self.look);
+        look.blocks.clear();
+        look.most = most;
+        let mut add = |Clash { low, high, body }, offset: Option<i64>| {
+            let Some(offset) = offset else { return };
+            let block = Block { low: offset + low, high: offset + high, body };
+            if block.low < most && block.high > 0 {
+                look.blocks.push(block);
+            }
+        };
+        if again && self.keep(body) {
+            let clashes = &self.clashes[body];
+            self.work += clashes.len() as u64;
+            for &clash in clashes {
+                add(clash, self.offsets[clash.body as usize]);
+            }
+        } else {
+            self.find(body, add);
+        }
+        self.look = look;
+    }
+
+    /// Keeps the clashes of a body; returns false if there are too many of all bodies.
+    fn keep(&mut self, body: usize) -> bool {
+        if !self.clashes[body].is_empty() {
+            return true;
+        }
+        if self.kept > MOST_KEPT {
+            return false;
+        }
+        let mut clashes = Vec::new();
+        self.find(body, |clash, _| clashes.push(clash));
+        self.kept += clashes.len();
+        self.clashes[body] = clashes;
+        true
+    }
+
+    /// Finds the clashes of a body with all others, and their offsets.
+    fn find(&mut self, body: usize, mut found: impl FnMut(Clash, Option<i64>)) {
+        let item = self.items[body];
+        let known = self.items.partition_point(|other| other.first <= item.first);
+        let list = known.saturating_sub(1) / STRIDE;
+        let earlier = self.alive.get(list).map_or(&[][..], Vec::as_slice);
+        let end = self.items.partition_point(|other| other.first < item.end);
+        let later = list * STRIDE..end;
+        let mut clashes = Vec::new();
+        self.work += (earlier.len() + later.len()) as u64;
+        for at in earlier.iter().map(|&at| at as usize).chain(later) {
+            let other = self.items[at];
+            if other.end <= item.first || at == body {
+                continue;
+            }
+            let mut add = |low, high| {
+                let body = u32::try_from(at).unwrap_or(u32::MAX);
+                found(Clash { low, high, body }, self.offsets[at]);
+            };
+            let (steps, others) = (&self.parts[body], &self.parts[at]);
+            if steps.is_empty() && others.is_empty() {
+                add(-self.aligned(item.size), self.aligned(other.size));
+                continue;
+            }
+            let (whole, other) = (whole(item), whole(other));
+            let steps = if steps.is_empty() { slice::from_ref(&whole) } else { steps };
+            let others = if others.is_empty() { slice::from_ref(&other) } else { others };
+            self.work += (steps.len() + others.len()) as u64;
+            clash(steps, others, self.align, &mut clashes);
+            for &(low, high) in &clashes {
+                add(low, high);
+            }
+        }
+    }
+
+    /// Sorts the blocks of the last look by one of their ends: into about as many buckets as there are blocks, each for
+    /// a range of offsets, after which few are out of order.
+    pub fn sort(&mut self, end: End) {
+        let Self { look: Look { blocks, sorted, most }, buckets, work, .. } = self;
+        let sorted = &mut sorted[end as usize];
+        *work += blocks.len() as u64 * WORK_PER_BLOCK;
+        let most = (*most).max(0);
+        let count = blocks.len().next_power_of_two();
+        let shift = (i64::BITS - most.leading_zeros()).saturating_sub(count.ilog2());
+        let bucket = |block: &Block| {
+            usize::try_from(end.of(block).clamp(0, most) >> shift).unwrap_or_default()
+        };
+        buckets.clear();
+        buckets.resize(count + 1, 0);
+        for block in &*blocks {
+            buckets[bucket(block) + 1] += 1;
+        }
+        let mut before = 0;
+        for next in &mut *buckets {
+            before += *next;
+            *next = before;
+        }
+        sorted.resize(blocks.len(), (0, 0));
+        for (block, number) in blocks.iter().zip(0..) {
+            let next = &mut buckets[bucket(block)];
+            sorted[*next] = (end.of(block), number);
+            *next += 1;
+        }
+        sort_by_insertion(sorted);
+    }
+
+    /// The blocks of the last look, once they are sorted by that end.
+    pub fn sorted(&self, end: End) -> impl Clone + DoubleEndedIterator<Item = &Block> {
+        self.look.sorted[end as usize].iter().map(|&(_, block)| &self.look.blocks[block as usize])
+    }
+
+    /// A size, rounded up to a multiple of the alignment.
+    pub fn aligned(&self, size: u64) -> i64 {
+        let size = i64::try_from(size).unwrap_or(i64::MAX);
+        -(-size).div_euclid(self.align) * self.align
+    }
+}
+
+/// Sorts numbered offsets, fast if they are nearly in order.
+pub fn sort_by_insertion(offsets: &mut [(i64, u32)]) {
+    let mut left = offsets.len() * MOST_SHIFTS;
+    for at in 1..offsets.len() {
+        let next = offsets[at];
+        let mut free = at;
+        while free > 0 && next < offsets[free - 1] {
+            offsets[free] = offsets[free - 1];
+            free -= 1;
+        }
+        offsets[free] = next;
+        let Some(rest) = left.checked_sub(at - free) else {
+            offsets.sort_unstable();
+            return;
+        };
+        left = rest;
+    }
+}
+
+/// The smallest rectangle around the parts of a body.
+fn around(parts: &[Part]) -> Item {
+    Item {
+        first: parts.first().map_or(0, |part| part.first),
+        end: parts.last().map_or(0, |part| part.end),
+        size: parts.iter().map(|part| part.high).max().unwrap_or(0),
+    }
+}
+
+/// The only part of a rectangle.
+fn whole(Item { first, end, size }: Item) -> Part {
+    Part { first, end, low: 0, high: size }
+}
+
+/// The differences of aligned offsets at which two bodies overlap, the offset of `a` minus that of `b`: ranges with
+/// both ends excluded, ascending and apart.
+fn clash(a: &[Part], b: &[Part], align: i64, clashes: &mut Vec<(i64, i64)>) {
+    clashes.clear();
+    let (mut a, mut b) = (a.iter().peekable(), b.iter().peekable());
+    while let (Some(&part), Some(&other)) = (a.peek(), b.peek()) {
+        if part.first < other.end && other.first < part.end {
+            let low = other.low.cast_signed() - part.high.cast_signed();
+            let high = other.high.cast_signed() - part.low.cast_signed();
+            clashes.push((low.div_euclid(align) * align, -(-high).div_euclid(align) * align));
+        }
+        if part.end <= other.end {
+            a.next();
+        } else {
+            b.next();
+        }
+    }
+    merge(clashes);
+}

@@ -1,0 +1,309 @@
+use arbitrary::{Result, Unstructured};
+
+use crate::search::ejection::*;
+use crate::{
+    Problem,
+    problem::{ChunkId, Segment},
+    search::{
+        control::descent::{Attempts, descend_from},
+        samples::{check_places, instance, interlocking, random_problem},
+        state::{fingerprint::scramble, instance::Outline},
+    },
+};
+
+/// The parts of a body of an instance.
+fn parts(inst: &Instance, body: usize) -> Vec<Part> {
+    match inst.items.get(body) {
+        Some(&Item { first, end, size }) => vec![Part { first, end, low: 0, high: size }],
+        None => inst.staircases[body - inst.items.len()].parts.clone(),
+    }
+}
+
+/// Returns whether two bodies share heights over a section.
+fn overlap(inst: &Instance, (a, low): (usize, u64), (b, other): (usize, u64)) -> bool {
+    let others = parts(inst, b);
+    parts(inst, a).iter().any(|part| {
+        others.iter().any(|with| {
+            let in_time = part.first < with.end && with.first < part.end;
+            in_time && !part.at(low).is_clear_of(with.at(other))
+        })
+    })
+}
+
+/// A run of lives in which many steps are crowded: begins, lives and sizes are pseudo-random.
+fn run_of_lives(bodies: u64) -> Problem {
+    let mut problem = Problem::builder();
+    for at in 0..bodies {
+        let random = |salt: u64, end: u64| scramble(at * 4 + salt) % end;
+        let begin = random(0, 2 * bodies);
+        problem.chunk(begin..begin + 1 + random(1, 60) * random(2, 60), 1 + random(3, 100));
+    }
+    problem.build().unwrap()
+}
+
+#[test]
+fn packed_bodies_lie_apart_below_the_limit_at_aligned_offsets() {
+    let (mut packed, mut staircases) = (0, 0);
+    arbtest::arbtest(|random| {
+        let inst = instance(&random_problem(random)?);
+        let Some(mut ejection) = Ejection::new(&inst) else { return Ok(()) };
+        let limit = inst.bound() + random.int_in_range(0..=3)? * inst.align;
+        let attempt = Attempt { limit, seed: random.int_in_range(0..=9)?, nodes: 100 };
+        if ejection.pack(attempt, &mut |_| false) {
+            packed += 1;
+            let offsets = ejection.offsets();
+            check_places(&inst, ejection.height(), &offsets);
+            assert!((inst.bound()..=limit).contains(&ejection.height()));
+            assert!(offsets.iter().all(|offset| offset.is_multiple_of(inst.align)));
+            staircases += inst.staircases.len();
+        }
+        Ok(())
+    })
+    .budget_ms(500);
+    assert!(packed > 0 && staircases > 0, "{packed} {staircases}");
+}
+
+#[test]
+fn an_attempt_begins_with_the_last_packing() {
+    let mut packed = 0;
+    arbtest::arbtest(|random| {
+        let inst = instance(&random_problem(random)?);
+        let Some(mut ejection) = Ejection::new(&inst) else { return Ok(()) };
+        let attempt = Attempt { limit: inst.bound() * 2, seed: 0, nodes: 100 };
+        if ejection.pack(attempt, &mut |_| false) {
+            let (height, offsets) = (ejection.height(), ejection.offsets());
+            assert!(ejection.pack(Attempt { limit: height, seed: 1, nodes: 1 }, &mut |_| false));
+            assert_eq!(ejection.offsets(), offsets);
+            packed += usize::from(height > inst.bound());
+        }
+        Ok(())
+    })
+    .budget_ms(500);
+    assert!(packed > 0, "no packing is above its bound");
+}
+
+/// An ejection for a random problem, in which some bodies are placed below a low limit, and the numbers that the
+/// instance gives to them.
+fn placed(random: &mut Unstructured<'_>) -> Result<Option<(Instance, Ejection)>> {
+    let inst = instance(&random_problem(random)?);
+    let Some(mut ejection) = Ejection::new(&inst) else { return Ok(None) };
+    let heights = (0..inst.bodies()).map(|body| inst.height(u32::try_from(body).unwrap()));
+    let limit = heights.max().unwrap().next_multiple_of(inst.align) + inst.align * 2;
+    ejection.limit = limit.cast_signed();
+    for body in 0..inst.bodies() {
+        let by = *random.choose(&[Match::Begins, Match::Ends, Match::Either])?;
+        ejection.place(body, by, random.arbitrary()?);
+    }
+    Ok(Some((inst, ejection)))
+}
+
+/// The bodies in the way of a body at an offset.
+fn in_way(inst: &Instance, ejection: &Ejection, body: usize, at: i64) -> Vec<usize> {
+    let number = |body: usize| ejection.numbers[body];
+    let blocks = |other: usize| {
+        let offset = ejection.strip.offsets[other].filter(|_| other != body);
+        offset.is_some_and(|offset| {
+            let at = (number(body), at.unsigned_abs());
+            overlap(inst, at, (number(other), offset.unsigned_abs()))
+        })
+    };
+    (0..inst.bodies()).filter(|&other| blocks(other)).collect()
+}
+
+/// The bodies that are ejected weigh no more than those in the way at any other offset.
+#[test]
+fn a_body_ejects_those_that_weigh_least() {
+    let mut forced = 0;
+    arbtest::arbtest(|random| {
+        let Some((inst, mut ejection)) = placed(random)? else { return Ok(()) };
+        let mut weights = Vec::new();
+        for _ in 0..inst.bodies() {
+            weights.push(random.int_in_range(1..=5)?);
+        }
+        let weight = |bodies: &[usize]| bodies.iter().map(|&body| weights[body]).sum::<u64>();
+        for body in 0..inst.bodies() {
+            let is_placed = ejection.strip.offsets[body].is_some();
+            if is_placed || ejection.place(body, Match::Either, random.arbitrary()?) {
+                continue;
+            }
+            forced += 1;
+            let highest = ejection.limit - ejection.strip.aligned(ejection.strip.items[body].size);
+            let steps = (0..=highest).step_by(usize::try_from(inst.align).unwrap());
+            let least = steps.map(|at| weight(&in_way(&inst, &ejection, body, at))).min().unwrap();
+            let before = ejection.strip.offsets.clone();
+            let mut ejected = ejection.force(body, &weights).unwrap();
+            ejected.sort_unstable();
+            let at = ejection.strip.offsets[body].unwrap();
+            let after = std::mem::replace(&mut ejection.strip.offsets, before.clone());
+            assert_eq!(ejected, in_way(&inst, &ejection, body, at));
+            assert_eq!(weight(&ejected), least);
+            assert!(
+                (0..inst.bodies())
+                    .all(|b| b == body || after[b] == before[b].filter(|_| !ejected.contains(&b)))
+            );
+            ejection.strip.offsets = after;
+        }
+        Ok(())
+    })
+    .budget_ms(500);
+    assert!(forced > 0, "no body has been forced");
+}
+
+#[test]
+fn a_limit_below_the_only_place_of_a_body_is_not_tried_again() {
+    // The fixed body leaves 2 units below it, and the items need 3.
+    let body = |end, high, fixed| {
+        let root = ChunkId::from_index(0);
+        Outline {
+            root,
+            segments: vec![Segment { chunk: root, begin: 0, end, low: 0, high }],
+            fixed,
+        }
+    };
+    let bodies = [body(4, 5, Some(2)), body(4, 3, None), body(2, 1, None)];
+    let inst = Instance::of_outlines(&bodies, 1, false);
+    let mut ejection = Ejection::new(&inst).unwrap();
+    assert_eq!((inst.bound(), ejection.floor()), (9, 7));
+    let attempt = Attempt { limit: 9, seed: 0, nodes: 1000 };
+    assert!(!ejection.pack(attempt, &mut |_| false));
+    assert_eq!(ejection.floor(), 10);
+    let before = ejection.nodes();
+    assert!(!ejection.pack(attempt, &mut |_| false));
+    assert_eq!(ejection.nodes(), before + 1);
+    assert!(ejection.pack(Attempt { limit: 10, ..attempt }, &mut |_| false));
+    // No lower limit is tried.
+    let attempts = Attempts { rungs: &RUNGS, share: 1000, nodes: 1_000_000 };
+    let before = ejection.nodes();
+    assert_eq!(descend_from(9, 10, attempts, &mut ejection, &mut |_, _| false), None);
+    assert_eq!(ejection.nodes(), before);
+}
+
+/// Each body then lies on another or on the floor, or below another or the limit. Staircases that interlock may be
+/// able to move further, and so may all if they are stopped.
+#[test]
+fn bodies_settle_as_far_as_the_others_allow() {
+    let (mut moved, mut stopped, mut interlocked) = ([0, 0], 0, 0);
+    arbtest::arbtest(|random| {
+        let Some((inst, mut ejection)) = placed(random)? else { return Ok(()) };
+        for up in [true, false] {
+            let before = ejection.strip.offsets.clone();
+            let mut left = *random.choose(&[2, usize::MAX])?;
+            let mut stop = |_| {
+                left -= 1;
+                left == 0
+            };
+            ejection.settle(up, &mut stop);
+            let is_stopped = left == 0;
+            stopped += u32::from(is_stopped);
+            moved[usize::from(up)] += u32::from(ejection.strip.offsets != before);
+            for (body, offset) in before.iter().enumerate() {
+                assert_eq!(ejection.strip.offsets[body].is_some(), offset.is_some());
+                let Some((at, before)) = ejection.strip.offsets[body].zip(*offset) else {
+                    continue;
+                };
+                let highest =
+                    ejection.limit - ejection.strip.aligned(ejection.strip.items[body].size);
+                assert!((0..=highest).contains(&at) && at % ejection.align == 0);
+                assert!(if up { at >= before } else { at <= before });
+                assert!(in_way(&inst, &ejection, body, at).is_empty());
+                let next = if up { at + ejection.align } else { at - ejection.align };
+                let is_free = (0..=highest).contains(&next)
+                    && in_way(&inst, &ejection, body, next).is_empty();
+                assert!(!is_free || is_stopped || !inst.staircases.is_empty(), "{body} to {next}");
+                interlocked += u32::from(is_free && !is_stopped);
+            }
+        }
+        Ok(())
+    })
+    .budget_ms(1000);
+    assert!(moved.iter().all(|&moved| moved > 0) && stopped > 0, "{moved:?}, {stopped}");
+    assert!(interlocked > 0);
+}
+
+/// Without ejection, the default effort leaves this problem at 1.047 times the bound.
+#[test]
+fn a_long_run_is_packed_close_to_the_bound_within_the_nodes() {
+    let inst = instance(&run_of_lives(3000));
+    let bound = inst.bound();
+    let mut ejection = Ejection::new(&inst).unwrap();
+    let mut asked = Vec::new();
+    let mut stop = |nodes, best| {
+        asked.push((nodes, best));
+        false
+    };
+    let nodes = 200_000;
+    let attempts = Attempts { rungs: &RUNGS, share: ejection.share(), nodes };
+    let found = descend_from(bound, bound * 11 / 10, attempts, &mut ejection, &mut stop);
+    let tops = found.unwrap().into_iter().zip(&inst.items).map(|(offset, item)| offset + item.size);
+    let height = tops.max().unwrap();
+    assert!(height * 1000 <= bound * 1025, "{height} for a bound of {bound}");
+    assert!(ejection.nodes() < nodes + 1000, "{}", ejection.nodes());
+    assert!(asked.is_sorted_by(|a, b| a.0 <= b.0 && a.1 >= b.1));
+    // Stopped at once, it packs nothing.
+    let mut stopped = Ejection::new(&inst).unwrap();
+    assert_eq!(descend_from(bound, bound * 2, attempts, &mut stopped, &mut |_, _| true), None);
+}
+
+#[test]
+fn staircases_that_interlock_are_packed_close_to_the_bound() {
+    let inst = instance(&interlocking(60));
+    let mut ejection = Ejection::new(&inst).unwrap();
+    let bound = inst.bound();
+    let attempts = Attempts { rungs: &RUNGS, share: ejection.share(), nodes: 60_000 };
+    let found = descend_from(bound, 2 * bound, attempts, &mut ejection, &mut |_, _| false).unwrap();
+    let tops = (0..).zip(&found).map(|(body, offset)| offset + inst.height(body));
+    let height = tops.max().unwrap();
+    check_places(&inst, height, &found);
+    assert!(height * 100 <= bound * 139, "{height} for a bound of {bound}");
+}
+
+#[test]
+fn offsets_are_sorted_by_insertion_or_as_usual() {
+    arbtest::arbtest(|random| {
+        let offsets: Vec<i16> = random.arbitrary()?;
+        let numbered = offsets.into_iter().map(i64::from).zip(0..);
+        let mut sorted: Vec<(i64, u32)> = numbered.collect();
+        let mut expected = sorted.clone();
+        expected.sort_unstable();
+        strip::sort_by_insertion(&mut sorted);
+        assert_eq!(sorted, expected);
+        Ok(())
+    })
+    .budget_ms(100);
+    let mut backwards: Vec<(i64, u32)> = (0..1000).rev().zip(0..).collect();
+    strip::sort_by_insertion(&mut backwards);
+    assert!(backwards.is_sorted());
+}
+
+/// However the bodies have moved since the last look.
+#[test]
+fn kept_neighbours_block_a_body_as_new_ones_do() {
+    let mut blocking = 0;
+    arbtest::arbtest(|random| {
+        let Some((inst, ejection)) = placed(random)? else { return Ok(()) };
+        let (limit, mut strip) = (ejection.limit, ejection.strip);
+        for _ in 0..30 {
+            let moved = random.choose_index(inst.bodies())?;
+            let offset: Option<u8> = random.arbitrary()?;
+            strip.offsets[moved] = offset.map(|offset| i64::from(offset) % limit);
+            let body = random.choose_index(inst.bodies())?;
+            let end = *random.choose(&[End::Low, End::High])?;
+            let mut look = |again| {
+                strip.look_at(body, limit, again);
+                strip.sort(end);
+                let blocks = strip.sorted(end);
+                assert!(blocks.clone().is_sorted_by_key(|block| end.of(block)));
+                let mut blocks: Vec<_> =
+                    blocks.map(|block| (block.low, block.high, block.body)).collect();
+                blocks.sort_unstable();
+                blocks
+            };
+            let kept = look(true);
+            assert_eq!(kept, look(false));
+            blocking += kept.len();
+        }
+        Ok(())
+    })
+    .budget_ms(500);
+    assert!(blocking > 0, "nothing is in the way");
+}

@@ -1,0 +1,146 @@
+//! The same problem with fewer overwrites, which often fits in a smaller pool.
+//!
+//! An overwrite saves bytes in one step, in which both chunks would otherwise be alive, but from then on one moves
+//! with the other. A chunk written over a part of another makes a staircase of its chain, and staircases waste space
+//! below their steps and beside them. In all but the most crowded steps there is room for both chunks. So every
+//! optional overwrite of a part is given up where that changes neither the lower bound nor the peak step. What is left
+//! are mostly rectangles, which pack better and are searched faster. Overwrites of a whole chunk stay: a chain of
+//! them is a rectangle.
+//!
+//! The bytes alive never fall. Counted in cells of the alignment they may, in a chain whose new root was not aligned; if
+//! the lower bound would, nothing is given up.
+
+use crate::{
+    Problem, Step,
+    problem::{Bound, ChunkId, LiveBytes, Request},
+};
+
+/// Returns the chunks of a plain problem with fewer overwrites of a part, and with the same lower bound and peak step;
+/// `None` if all overwrites must stay.
+pub(super) fn with_fewer_overwrites(problem: &Problem) -> Option<Problem> {
+    if !problem.is_plain() || !problem.has_links() {
+        return None;
+    }
+    let bound = problem.lower_bound();
+    within(problem, bound).filter(|looser| looser.lower_bound() == bound)
+}
+
+/// Gives up all overwrites of a part without which at most these bytes are alive, and fewer before the peak step.
+fn within(problem: &Problem, peak: Bound) -> Option<Problem> {
+    let honoured: Vec<Request> = problem.honoured_requests().collect();
+    let is_given_up = |request: &&Request| {
+        let [new, old] = [request.overwriter, request.overwritten].map(|c| problem.chunk(c).size);
+        !request.required && new != old
+    };
+    let mut given_up: Vec<ChunkId> =
+        honoured.iter().filter(is_given_up).map(|request| request.overwriter).collect();
+    given_up.sort_unstable();
+    let chunks: Vec<ChunkId> = problem.ids().collect();
+    // A chunk counts from its own first step if it overwrites nothing. Its cells of the alignment may count as more in
+    // later steps, too, so its whole life is looked at once the first steps are right.
+    let mut first_steps = true;
+    while !given_up.is_empty() {
+        let kept = honoured.iter().filter(|r| given_up.binary_search(&r.overwriter).is_err());
+        let looser = problem.subset(&chunks, kept.copied(), std::iter::empty()).ok()?;
+        let crowded = crowded_spans(&looser, peak);
+        if crowded.is_empty() {
+            return Some(looser);
+        }
+        let before = given_up.len();
+        given_up.retain(|&chunk| {
+            let life = looser.bounding_box(chunk);
+            let end = if first_steps { life.begin + 1 } else { life.end };
+            let at = crowded.partition_point(|&(_, crowded_end)| crowded_end <= life.begin);
+            crowded.get(at).is_none_or(|&(crowded_begin, _)| crowded_begin >= end)
+        });
+        if given_up.len() == before {
+            if !first_steps {
+                return None;
+            }
+            first_steps = false;
+        }
+    }
+    None
+}
+
+/// The spans of steps, in order, in which more bytes are alive than at the peak, or as many before it.
+fn crowded_spans(problem: &Problem, peak: Bound) -> Vec<(Step, Step)> {
+    let mut spans: Vec<(Step, Step)> = Vec::new();
+    let mut since = None;
+    problem.sweep_live_bytes(|LiveBytes { step, bytes }| {
+        if bytes > peak.bytes || bytes == peak.bytes && step < peak.peak_step {
+            since.get_or_insert(step);
+        } else if let Some(begin) = since.take() {
+            spans.push((begin, step));
+        }
+    });
+    spans.extend(since.map(|begin| (begin, Step::MAX)));
+    spans
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+    use crate::{Bytes, search::samples::random_problem};
+
+    /// In step 2, `b` is written over a part of `a`; in step 4, `d` over the whole of `c`. At most `most` bytes may be
+    /// alive: without the first overwrite, 16 are in step 2.
+    #[rstest]
+    #[case::there_is_room(16, false, Some(1))]
+    #[case::too_many_bytes_would_be_alive(15, false, None)]
+    #[case::it_is_required(16, true, None)]
+    fn an_overwrite_of_a_part_is_given_up_where_there_is_room(
+        #[case] most: Bytes,
+        #[case] required: bool,
+        #[case] links: Option<usize>,
+    ) {
+        let mut problem = Problem::builder();
+        let (a, b) = (problem.chunk(0..3, 12), problem.chunk(2..4, 4));
+        let (c, d) = (problem.chunk(3..5, 9), problem.chunk(4..6, 9));
+        problem.request(Request::new(b, a, 8).required(required));
+        problem.overwrite(d, c, 0);
+        let problem = problem.build().unwrap();
+        let looser = within(&problem, Bound { bytes: most, peak_step: 0 });
+        assert_eq!(looser.as_ref().map(Problem::links_taken), links);
+        if let Some(looser) = looser {
+            assert_eq!((looser.link(b), looser.link(d)), (None, problem.link(d)));
+        }
+    }
+
+    /// Chunks keep their ids, lives and sizes, the bound stays, and no links change but those of parts; with any number
+    /// of bytes alive, none of these is left.
+    #[test]
+    fn only_links_change() {
+        let mut loosened = 0;
+        arbtest::arbtest(|bytes| {
+            let problem = random_problem(bytes)?;
+            let bound = problem.lower_bound();
+            let is_of_part = |chunk: ChunkId| {
+                let link = problem.link(chunk);
+                link.is_some_and(|l| problem.chunk(l.overwritten).size != problem.chunk(chunk).size)
+            };
+            let most = Bound { bytes: Bytes::MAX, peak_step: 0 };
+            let all = problem.has_links().then(|| within(&problem, most)).flatten();
+            assert_eq!(all.is_some(), problem.ids().any(is_of_part));
+            for (looser, is_all) in [(with_fewer_overwrites(&problem), false), (all, true)] {
+                let Some(looser) = looser else { continue };
+                loosened += 1;
+                assert_eq!(looser.chunks(), problem.chunks());
+                assert_eq!(looser.alignment(), problem.alignment());
+                assert_eq!(looser.padding(), problem.padding());
+                assert!(is_all || looser.lower_bound() == bound);
+                assert!(looser.links_taken() < problem.links_taken());
+                for chunk in problem.ids() {
+                    let (before, after) = (problem.link(chunk), looser.link(chunk));
+                    let may_go = is_of_part(chunk) && after.is_none();
+                    assert!(before == after || may_go, "{chunk:?}: {before:?}, {after:?}");
+                    assert!(!is_all || after.is_none() || !is_of_part(chunk));
+                }
+            }
+            Ok(())
+        });
+        assert!(loosened > 100, "{loosened}");
+    }
+}

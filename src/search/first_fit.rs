@@ -1,0 +1,364 @@
+//! First fit: bodies in several orders, each at the lowest allowed offset in the first pool that
+//! holds it.
+//!
+//! **Idea.** Bodies whose place is fixed come first. The others follow in an order, by size, area,
+//! life and so on; each takes the lowest offset, in the first of its pools with room, that its
+//! alignments, the capacity and the bodies placed before it allow. All orders are tried, and the best
+//! layout is kept: the least traffic, then the smallest pools, the last pool first.
+//!
+//! **Cost.** O(n log n) in common cases. With several streams, each body passes the boxes that lie in its spans of
+//! time, which are all if they live long, but first those that are alive at a few moments at once.
+//!
+//! **When.** For problems with pools, pins, holes, parts or streams; it supports all of them.
+
+use std::{cell::OnceCell, cmp::Reverse};
+
+use crate::{
+    PlanError, Problem, Step,
+    monitor::Monitor,
+    plan::Layout,
+    problem::demands::{AllowedPool, Body, Place, PoolId, TimedBox},
+    search::{
+        Limits, Observer,
+        blocks::{self, BlockPool},
+        room::Room,
+        statement::{Statement, Times},
+    },
+};
+
+/// The figures of a body that orders sort by.
+struct Figures {
+    /// The bytes from the lowest to the highest.
+    extent: u128,
+    /// The steps from the first to the last, added up over all streams.
+    life: u128,
+    /// Bytes times steps of all boxes.
+    area: u128,
+    /// The first step.
+    begin: u128,
+    /// The cost of the traffic in the last pool, less that in the first.
+    saving: u128,
+}
+
+/// The key of an order: the larger comes first, field by field.
+type Key = fn(&Figures) -> [u128; 2];
+
+const KEYS: [Key; 6] = [
+    |body| [body.extent, body.life],
+    |body| [body.area, body.extent],
+    |body| [body.life, body.extent],
+    |body| [u128::MAX - body.begin, body.extent],
+    |body| [body.begin, body.extent],
+    |body| [body.saving.saturating_mul(4096) / body.area.max(1), body.extent],
+];
+
+/// A packing by first fit.
+#[derive(Clone)]
+pub(crate) struct Packed {
+    /// The bodies, in the order in which they were placed; those that are fixed come first.
+    pub(crate) order: Vec<usize>,
+    /// By body.
+    pub(crate) places: Vec<Place>,
+    pub(crate) objective: Vec<u128>,
+}
+
+/// Plans a problem.
+///
+/// # Errors
+///
+/// If in every order some body finds no place; a plain problem always has one.
+pub fn layout(problem: &Problem) -> Result<Layout, PlanError> {
+    layout_within(problem, &Limits::default(), Observer::default())
+}
+
+/// Plans a problem until the time is over, or the search is cancelled.
+pub(crate) fn layout_within(
+    problem: &Problem,
+    limits: &Limits,
+    observer: Observer<'_>,
+) -> Result<Layout, PlanError> {
+    let mut monitor = blocks::monitor(problem, BlockPool::of(problem), limits, observer);
+    let statement = Statement::until(problem, &mut || monitor.is_overdue());
+    let packed = packed(&statement, &mut monitor)?;
+    Ok(Layout::from_bodies(problem, &statement.bodies, &packed.places))
+}
+
+/// The best packing of all orders, or of those for which there is time. If there is none even for the first, the rest
+/// of its bodies is packed in [blocks], or each is put on top of those that may be alive together with it.
+pub(super) fn packed(
+    statement: &Statement<'_>,
+    monitor: &mut Monitor<'_>,
+) -> Result<Packed, PlanError> {
+    let Statement { problem, bodies, boxes, .. } = statement;
+    let figures = OnceCell::new();
+    let figures_of = || -> Vec<Figures> {
+        bodies.iter().zip(boxes).map(|(body, boxes)| figures_of(statement, body, boxes)).collect()
+    };
+    let mut best: Option<Packed> = None;
+    let mut failure = None;
+    for key in KEYS {
+        if best.is_some() && monitor.must_stop() {
+            break;
+        }
+        let mut order: Vec<usize> = (0..bodies.len()).collect();
+        // In blocks, bodies are packed in order of time.
+        if !(statement.block_pool.is_some() && best.is_none() && monitor.is_overdue()) {
+            let figures = figures.get_or_init(figures_of);
+            order.sort_by_cached_key(|&at| {
+                (Reverse(bodies[at].fixed.is_some()), Reverse(key(&figures[at])))
+            });
+        }
+        let stop = &mut || if best.is_some() { monitor.must_stop() } else { monitor.is_overdue() };
+        let late = if best.is_some() { Late::Stop } else { Late::Finish };
+        match pack(statement, &order, late, stop) {
+            Ok(places) => {
+                let objective = Layout::from_bodies(problem, bodies, &places).objective(problem);
+                if best.as_ref().is_none_or(|best| objective < best.objective) {
+                    best = Some(Packed { order, places, objective });
+                }
+            }
+            Err(Unpacked::NoPlace(body)) => failure = failure.or(Some(body)),
+            Err(Unpacked::Stopped) => break,
+        }
+    }
+    best.ok_or_else(|| {
+        let body = &bodies[failure.unwrap_or(0)];
+        let chunk = problem.labels().name(body.members[0].0);
+        PlanError::NoPlace { chunk, size: body.extent }
+    })
+}
+
+/// Packs in one order; `None` if some body finds no place, or the search must stop.
+pub(super) fn pack_in(
+    statement: &Statement<'_>,
+    order: Vec<usize>,
+    monitor: &mut Monitor<'_>,
+) -> Option<Packed> {
+    let places = pack(statement, &order, Late::Stop, &mut || monitor.must_stop()).ok()?;
+    let layout = Layout::from_bodies(statement.problem, &statement.bodies, &places);
+    Some(Packed { order, objective: layout.objective(statement.problem), places })
+}
+
+fn figures_of(statement: &Statement<'_>, body: &Body, boxes: &[TimedBox]) -> Figures {
+    let sum = |clock: &[Step]| clock.iter().map(|&step| u128::from(step)).sum::<u128>();
+    let begin = boxes.iter().map(|b| sum(&b.begin)).min().unwrap_or(0);
+    let end = boxes.iter().map(|b| sum(&b.end)).max().unwrap_or(0);
+    let area = |b: &TimedBox| {
+        (sum(&b.end) - sum(&b.begin)).saturating_mul((b.bytes.end - b.bytes.start).into())
+    };
+    let cost =
+        |pool: Option<&AllowedPool>| pool.map_or(0, |allowed| statement.cost(body, allowed.pool));
+    let (first, last) = (cost(body.pools.first()), cost(body.pools.last()));
+    Figures {
+        extent: body.extent.into(),
+        life: end - begin,
+        area: boxes.iter().map(area).fold(0, u128::saturating_add),
+        begin,
+        saving: last.saturating_sub(first),
+    }
+}
+
+/// The boxes that are placed between two looks at the time.
+const PAUSE: usize = 64;
+
+/// The way in which a packing ends for which there is no time.
+#[derive(Clone, Copy, PartialEq)]
+enum Late {
+    Stop,
+    /// The other bodies are packed in [blocks] above all that is placed. If the problem [does not allow
+    /// that](blocks::BlockPool), each is put on top of those that are placed and may be alive together with it, where it
+    /// fits.
+    Finish,
+}
+
+/// The reason for which bodies are not packed.
+enum Unpacked {
+    /// This body finds no place.
+    NoPlace(usize),
+    Stopped,
+}
+
+/// Places all bodies in an order. `stop` returns whether it is late.
+fn pack(
+    statement: &Statement<'_>,
+    order: &[usize],
+    late: Late,
+    stop: &mut dyn FnMut() -> bool,
+) -> Result<Vec<Place>, Unpacked> {
+    let Statement { pools, bodies, boxes, .. } = statement;
+    let mut places = vec![Place::default(); bodies.len()];
+    let finish = |mut places: Vec<Place>, block_pool, rest: &[usize], top| {
+        let packed = blocks::pack_above(statement.problem, block_pool, rest, top, &mut places);
+        let nowhere = || Unpacked::NoPlace(rest.first().copied().unwrap_or(0));
+        packed.map(|()| places).ok_or_else(nowhere)
+    };
+    if let Some(block_pool) = statement.block_pool
+        && (matches!(statement.times, Times::Unknown) || stop())
+    {
+        return match late {
+            Late::Stop => Err(Unpacked::Stopped),
+            Late::Finish => finish(places, block_pool, order, 0),
+        };
+    }
+    let ids = (0..).map(PoolId);
+    let mut rooms: Vec<Room<'_>> =
+        ids.zip(pools.iter()).map(|(id, pool)| Room::new(statement, id, pool)).collect();
+    let (mut since, mut is_late) = (PAUSE, false);
+    for (before, &at) in order.iter().enumerate() {
+        let body = &bodies[at];
+        since += boxes[at].len();
+        if since >= PAUSE && !is_late {
+            (since, is_late) = (0, stop());
+        }
+        if is_late && late == Late::Stop {
+            return Err(Unpacked::Stopped);
+        }
+        if let Some(block_pool) = statement.block_pool
+            && is_late
+        {
+            let top = rooms[block_pool.id.index()].top();
+            return finish(places, block_pool, &order[before..], top);
+        }
+        let place = body.fixed.or_else(|| {
+            body.pools.iter().find_map(|allowed| {
+                let room = &mut rooms[allowed.pool.index()];
+                let on_top = is_late.then(|| room.top_over(at));
+                let offset = on_top.and_then(|top| room.lowest(at, *allowed, top));
+                let offset = offset.or_else(|| room.lowest(at, *allowed, 0))?;
+                Some(Place::new(allowed.pool, offset))
+            })
+        });
+        let place = place.ok_or(Unpacked::NoPlace(at))?;
+        // A pinned buffer counts towards the capacity of its pool as well.
+        if !rooms[place.pool.index()].has_capacity(place.offset, body.extent) {
+            return Err(Unpacked::NoPlace(at));
+        }
+        rooms[place.pool.index()].take(at, place.offset);
+        places[at] = place;
+    }
+    Ok(places)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use rstest::rstest;
+
+    use super::*;
+    use crate::{Bytes, Strategy, problem::demands::Pool};
+
+    /// A search that is cancelled at once puts each body on top of those that are alive together with it, as long as
+    /// the first pool holds it.
+    #[test]
+    fn bodies_for_which_there_is_no_time_are_put_on_top() {
+        let mut problem = Problem::builder();
+        problem.streams(2);
+        let small = problem.pool(Pool::new("small").capacity(30));
+        let large = problem.pool(Pool::new("large"));
+        for at in 0..5 {
+            let chunk = problem.chunk(0..1, 10);
+            problem.clocks(chunk, [at, at].into(), [at + 2, at + 2].into(), 0);
+        }
+        // It is as large as the others together, and comes first.
+        let chunk = problem.chunk(0..1, 50);
+        problem.clocks(chunk, [0, 0].into(), [9, 9].into(), 0);
+        let problem = problem.build().unwrap();
+        let statement = Statement::of(&problem);
+        let cancel = AtomicBool::new(false);
+        let places = || {
+            let observer = Observer::default().cancel(&cancel);
+            packed(&statement, &mut Monitor::new(&Limits::default(), observer)).unwrap().places
+        };
+        let in_small = |offsets: [Bytes; 5]| offsets.map(|at| Place::new(small, at));
+        assert_eq!(places()[..5], in_small([0, 10, 0, 10, 0]));
+        let named = || {
+            let observer = Observer::default().cancel(&cancel);
+            Strategy::FirstFit.layout(&problem, &Limits::default(), observer).unwrap()
+        };
+        let at_leisure = named();
+        cancel.store(true, Ordering::Relaxed);
+        let places = places();
+        assert_ne!(named(), at_leisure);
+        // The small pool has no room above the third, but below.
+        assert_eq!(places[..5], in_small([0, 10, 20, 0, 10]));
+        assert_eq!(places[5], Place::new(large, 0));
+    }
+
+    /// In one pool without limits, what is placed stays, and the rest shares blocks above it. Where even the spans of
+    /// time are not found in time, all chunks share blocks.
+    #[test]
+    fn bodies_for_which_there_is_no_time_are_packed_in_blocks() {
+        let mut problem = Problem::builder();
+        problem.streams(2);
+        for at in 0..1000 {
+            let chunk = problem.chunk(0..1, 10);
+            problem.clocks(chunk, [at, at].into(), [at + 1, at + 1].into(), 0);
+            // No other chunk is as large.
+            let chunk = problem.chunk(0..1, 100 + at);
+            problem.clocks(chunk, [at, 0].into(), [at + 1, 0].into(), 0);
+        }
+        let problem = problem.build().unwrap();
+        let statement = Statement::of(&problem);
+        let order: Vec<usize> = (0..2000).rev().collect();
+        let mut asked = 0;
+        let mut stop = || {
+            asked += 1;
+            asked > 2
+        };
+        let Ok(places) = pack(&statement, &order, Late::Finish, &mut stop) else { panic!() };
+        let Ok(whole) = pack(&statement, &order, Late::Finish, &mut || false) else { panic!() };
+        let top = order[..PAUSE].iter().map(|&at| places[at].offset + statement.bodies[at].extent);
+        let top = top.max().unwrap();
+        assert!(order[..PAUSE].iter().all(|&at| places[at] == whole[at]));
+        assert!(order[PAUSE..].iter().all(|&at| places[at].offset >= top));
+        let late = Statement::until(&problem, &mut || true);
+        assert!(matches!(late.times, Times::Unknown));
+        let Ok(in_blocks) = pack(&late, &order, Late::Finish, &mut || true) else { panic!() };
+        let mut small = (0..2000).step_by(2);
+        assert!(small.all(|at| in_blocks[at] == in_blocks[0]));
+        assert!(matches!(pack(&late, &order, Late::Stop, &mut || true), Err(Unpacked::Stopped)));
+    }
+
+    /// Two streams, and a pool of which only the last 100 bytes of 64 bits are free.
+    #[rstest]
+    #[case::one_fits(&[100], 0, true)]
+    #[case::one_is_too_large(&[101], 0, false)]
+    #[case::two_fit(&[50, 50], 0, true)]
+    #[case::two_are_too_large(&[50, 51], 0, false)]
+    #[case::one_after_the_other(&[100, 100], 2, true)]
+    fn bytes_near_the_end_of_64_bits_are_found_on_streams(
+        #[case] sizes: &[Bytes],
+        #[case] later: Step,
+        #[case] fits: bool,
+    ) {
+        let mut problem = Problem::builder();
+        problem.streams(2);
+        problem.pool(Pool::new("last").reserved(0..Bytes::MAX - 100));
+        for (at, &size) in (0..).zip(sizes) {
+            let chunk = problem.chunk(0..1, size);
+            let begin = at * later;
+            problem.clocks(chunk, [begin, begin].into(), [begin + 1, begin + 2].into(), 0);
+        }
+        assert_eq!(layout(&problem.build().unwrap()).is_ok(), fits);
+    }
+
+    /// A part with a high alignment lifts a whole, which then ends after 64 bits. Another part, which lives on
+    /// when the whole is over, is compared with other chunks by itself.
+    #[test]
+    fn a_whole_that_ends_after_64_bits_has_no_place_on_streams() {
+        let mut problem = Problem::builder();
+        problem.streams(2);
+        let whole = problem.chunk(0..1, (1 << 63) + (1 << 62) + 10);
+        let (part, last) = (problem.chunk(0..1, 1), problem.chunk(0..1, 1));
+        let other = problem.chunk(0..1, 1);
+        for (chunk, begin, end) in [(whole, 0, 1), (part, 0, 1), (last, 0, 3), (other, 2, 3)] {
+            problem.clocks(chunk, [begin, begin].into(), [end, end].into(), 0);
+        }
+        problem.pin(other, PoolId(0), 0);
+        problem.align(part, 1 << 63).part(part, whole, 1 << 62);
+        problem.part(last, whole, (1 << 63) + (1 << 62) + 5);
+        let layout = problem.build().map(|problem| layout(&problem).is_err());
+        assert_eq!(layout, Ok(true));
+    }
+}

@@ -1,0 +1,473 @@
+//! Greedy packings: bodies in some order, each at its lowest free offset.
+//!
+//! Large bodies first is best on most networks, large areas or long lifetimes on some; all are
+//! tried.
+
+use std::time::Duration;
+
+use smallvec::SmallVec;
+
+use crate::{
+    Bytes, Step,
+    monitor::Monitor,
+    plan::Layout,
+    problem::{ChunkId, Problem, Segment},
+    search::{Solution, crowds::Crowds, state::occupancy::Occupancy},
+};
+
+/// The bodies of a problem, with the figures that orders sort by.
+pub(super) struct Greedy<'a> {
+    problem: &'a Problem,
+    bodies: Vec<Body>,
+    occupancy: Occupancy,
+    /// The number of runs examined, in all packings.
+    work: u64,
+}
+
+pub(super) struct Body {
+    root: ChunkId,
+    size: Bytes,
+    begin: Step,
+    end: Step,
+    /// The most bytes alive in any step of its life.
+    crowd: Bytes,
+    /// Mostly one.
+    segments: SmallVec<[Segment; 1]>,
+}
+
+/// The key of an order: the larger comes first, field by field.
+pub(super) type Key = fn(&Body) -> (u128, u128, u128);
+
+const KEYS: [Key; 7] = [
+    |b| (b.size.into(), b.life(), 0),
+    |b| (b.crowd.into(), b.size.into(), b.life()),
+    |b| (b.crowd.into(), b.life(), b.size.into()),
+    |b| (b.crowd.into(), b.area(), 0),
+    |b| (b.life(), b.size.into(), 0),
+    |b| (b.area(), b.size.into(), 0),
+    |b| (b.life(), b.crowd.into(), b.size.into()),
+];
+
+/// The keys of the orders in which to complete a packing of some bodies.
+pub(super) const COMPLETING: [Key; 2] = [KEYS[1], KEYS[3]];
+
+/// With more bodies than this, only the first two orders are tried at first.
+const MANY: usize = 5000;
+
+/// Packing this many bodies once takes some hundredths of a second.
+const QUICK: usize = 10_000;
+
+/// The most runs of taken bytes that first packings may examine together, some seconds of work.
+/// Packings beyond it are given up. Networks stay far below; 10^5 chunks with random lifetimes do
+/// not.
+pub(super) const MOST_WORK: u64 = 100_000_000;
+
+/// Placing a body takes at least as long as examining this many runs, even where nothing is taken.
+const WORK_PER_BODY: u64 = 64;
+
+/// The number of bodies between two calls of `stop`.
+const PAUSE: u64 = 256;
+
+/// Making the tree of taken bytes, and freeing it, takes this long for each chunk of many.
+const TIME: Duration = Duration::from_nanos(200);
+
+/// Returns whether to stop packing.
+pub(super) type Stop<'a> = dyn FnMut() -> bool + 'a;
+
+impl Body {
+    fn new(problem: &Problem, root: ChunkId, crowds: &Crowds) -> Self {
+        let around = problem.bounding_box(root);
+        Self {
+            root,
+            size: around.high,
+            begin: around.begin,
+            end: around.end,
+            crowd: crowds.most(around.begin, around.end),
+            segments: problem.segments(root).collect(),
+        }
+    }
+
+    fn life(&self) -> u128 {
+        (self.end - self.begin).into()
+    }
+
+    fn area(&self) -> u128 {
+        self.life() * u128::from(self.size)
+    }
+}
+
+impl<'a> Greedy<'a> {
+    pub(super) fn new(problem: &'a Problem) -> Self {
+        let greedy = Self::new_until(problem, &mut || false);
+        greedy.unwrap_or_else(|| Self::of_bodies(problem, Vec::new()))
+    }
+
+    /// Prepares packings of a problem, to improve a solution; `None` if there is no time for that.
+    pub(super) fn within(
+        problem: &'a Problem,
+        solution: &Solution,
+        monitor: &mut Monitor<'_>,
+    ) -> Option<Self> {
+        let time = u32::try_from(problem.len()).unwrap_or(u32::MAX) * TIME;
+        Self::new_until(problem, &mut || {
+            let is_short = monitor.left().is_some_and(|left| left < time);
+            monitor.stop(0, solution.lower_bound, solution.pool_size) || is_short
+        })
+    }
+
+    /// As [`new`](Self::new); `None` if `stop` returns true.
+    fn new_until(problem: &'a Problem, stop: &mut Stop<'_>) -> Option<Self> {
+        if stop() {
+            return None;
+        }
+        let crowds = Crowds::new(problem);
+        let mut bodies = Vec::new();
+        for (root, at) in problem.roots().zip(1u64..) {
+            bodies.push(Body::new(problem, root, &crowds));
+            if at.is_multiple_of(PAUSE) && stop() {
+                return None;
+            }
+        }
+        Some(Self::of_bodies(problem, bodies))
+    }
+
+    /// Creates packings of some of the bodies of a problem.
+    pub(super) fn of(problem: &'a Problem, roots: &[ChunkId], crowds: &Crowds) -> Self {
+        let bodies = roots.iter().map(|&root| Body::new(problem, root, crowds)).collect();
+        Self::of_bodies(problem, bodies)
+    }
+
+    fn of_bodies(problem: &'a Problem, bodies: Vec<Body>) -> Self {
+        let begins = bodies.iter().flat_map(|body| &body.segments).map(|s| s.begin);
+        let occupancy = Occupancy::new(begins);
+        Self { problem, bodies, occupancy, work: 0 }
+    }
+
+    /// The number of runs of taken bytes examined so far; a body counts for several.
+    pub(super) fn work(&self) -> u64 {
+        self.work
+    }
+
+    /// The keys of the orders to try, the most promising one first.
+    pub(super) fn orders(&self) -> &'static [Key] {
+        self.split_orders().0
+    }
+
+    /// The other orders of many bodies, to try if a short search does not help.
+    pub(super) fn more_orders(&self) -> &'static [Key] {
+        self.split_orders().1
+    }
+
+    fn split_orders(&self) -> (&'static [Key], &'static [Key]) {
+        KEYS.split_at(if self.bodies.len() > MANY { 2 } else { KEYS.len() })
+    }
+
+    /// Packs all bodies in an order, below a limit. `None` if a body ends at the limit or above it, if the work of all
+    /// packings exceeds `most`, or if `stop` returns true.
+    pub(super) fn pack(
+        &mut self,
+        key: Key,
+        below: Bytes,
+        most: u64,
+        stop: &mut Stop<'_>,
+    ) -> Option<Layout> {
+        let bases = self.place(&self.order(key), &[], below, most, stop)?;
+        Some(self.layout(&bases))
+    }
+
+    /// Keeps some offsets, given by body, and places the others around them in an order; returns the
+    /// offsets by body. `None` as for [`pack`](Self::pack), without a limit.
+    pub(super) fn pack_around(
+        &mut self,
+        key: Key,
+        kept: &[Option<Bytes>],
+        most: u64,
+        stop: &mut Stop<'_>,
+    ) -> Option<Vec<Bytes>> {
+        self.place(&self.order(key), kept, Bytes::MAX, most, stop)
+    }
+
+    /// The highest aligned end of the first bodies, with these offsets.
+    pub(super) fn top(&self, bases: &[Bytes]) -> Bytes {
+        let bodies = self.bodies.iter().zip(bases);
+        let tops = bodies.map(|(body, base)| self.problem.align_up(base + body.size));
+        tops.max().unwrap_or(0)
+    }
+
+    /// The roots of all bodies that live in a step where at least this many bytes are alive.
+    pub(super) fn crowded(&self, live: Bytes) -> Vec<ChunkId> {
+        self.bodies.iter().filter(|b| b.crowd >= live).map(|b| b.root).collect()
+    }
+
+    /// Keeps the offsets of some roots and places the others around them: by crowd and size, and if
+    /// the pool is still above `enough`, also by crowd and area. Returns the packings. Of a few thousand
+    /// bodies, the first does not stop: a search that ends in time must not lose what it has found.
+    pub(super) fn complete(
+        &mut self,
+        kept: &[(ChunkId, Bytes)],
+        enough: Bytes,
+        stop: &mut Stop<'_>,
+    ) -> Vec<Layout> {
+        let mut by_root = vec![None; self.problem.len()];
+        for &(root, base) in kept {
+            by_root[root.index()] = Some(base);
+        }
+        let around: Vec<Option<Bytes>> =
+            self.bodies.iter().map(|body| by_root[body.root.index()]).collect();
+        let mut packings = Vec::new();
+        let is_quick = self.bodies.len() <= QUICK;
+        for key in COMPLETING {
+            let is_first = packings.is_empty();
+            let stop: &mut Stop<'_> = &mut || !(is_first && is_quick) && stop();
+            let most = self.work.saturating_add(MOST_WORK);
+            let Some(bases) = self.pack_around(key, &around, most, stop) else { break };
+            let packing = self.layout(&bases);
+            let pool = packing.pool_size(self.problem);
+            packings.push(packing);
+            // With nothing to place, another order changes nothing.
+            if pool <= enough || kept.len() == self.bodies.len() {
+                break;
+            }
+        }
+        packings
+    }
+
+    /// Places the bodies at their lowest free offsets, in the order of the given offsets. If those are a
+    /// packing of rectangles, the pool does not grow: bodies at or below their old offsets leave the old
+    /// offsets of those above them free.
+    pub(super) fn settle(&mut self, offset: impl Fn(ChunkId) -> Bytes) -> Option<Layout> {
+        let mut order: Vec<usize> = (0..self.bodies.len()).collect();
+        order.sort_by_key(|&b| offset(self.bodies[b].root));
+        let bases = self.place(&order, &[], Bytes::MAX, u64::MAX, &mut || false)?;
+        Some(self.layout(&bases))
+    }
+
+    fn layout(&self, bases: &[Bytes]) -> Layout {
+        let mut by_root = vec![0; self.problem.len()];
+        for (body, &base) in self.bodies.iter().zip(bases) {
+            by_root[body.root.index()] = base;
+        }
+        Layout::from_roots(self.problem, |root| by_root[root.index()])
+    }
+
+    fn order(&self, key: Key) -> Vec<usize> {
+        let mut order: Vec<usize> = (0..self.bodies.len()).collect();
+        order.sort_by_cached_key(|&b| std::cmp::Reverse(key(&self.bodies[b])));
+        order
+    }
+
+    /// Places each body at its lowest free offset, or, before all others, where it is kept; returns the
+    /// offsets by body. `None` as for [`pack`](Self::pack).
+    fn place(
+        &mut self,
+        order: &[usize],
+        kept: &[Option<Bytes>],
+        below: Bytes,
+        most: u64,
+        stop: &mut Stop<'_>,
+    ) -> Option<Vec<Bytes>> {
+        let mut bases = vec![0; self.bodies.len()];
+        let kept = |b: usize| kept.get(b).copied().flatten();
+        let first = order.iter().filter(|&&b| kept(b).is_some());
+        let then = order.iter().filter(|&&b| kept(b).is_none());
+        let before = self.work;
+        self.occupancy.clear();
+        for (&b, placed) in first.chain(then).zip(1u64..) {
+            let segments = &self.bodies[b].segments;
+            let base = kept(b).unwrap_or_else(|| self.occupancy.lowest(segments, self.problem));
+            bases[b] = base;
+            self.occupancy.take(segments, base);
+            self.work = before + self.occupancy.work + placed * WORK_PER_BODY;
+            let is_high = base.saturating_add(self.bodies[b].size) >= below;
+            if is_high || self.work > most || placed.is_multiple_of(PAUSE) && stop() {
+                return None;
+            }
+        }
+        Some(bases)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::search::samples::random_problem;
+
+    /// The bytes alive in a step.
+    fn live(problem: &Problem, step: Step) -> Bytes {
+        let segments = problem.roots().flat_map(|root| problem.segments(root));
+        let live = segments.filter(|s| (s.begin..s.end).contains(&step));
+        live.map(|s| s.high - s.low).sum()
+    }
+
+    #[test]
+    fn of_many_bodies_only_the_first_orders_are_tried_at_first() {
+        for (bodies, orders) in [(MANY, KEYS.len()), (MANY + 1, 2)] {
+            let mut problem = Problem::builder();
+            for at in 0..bodies as u64 {
+                problem.chunk(at..at + 1, 1);
+            }
+            let problem = problem.build().unwrap();
+            let greedy = Greedy::new(&problem);
+            assert_eq!(greedy.orders().len(), orders);
+            assert_eq!(greedy.more_orders().len(), KEYS.len() - orders);
+        }
+    }
+
+    #[test]
+    fn a_body_has_its_lifetime_size_and_crowd() {
+        arbtest::arbtest(|random| {
+            let problem = random_problem(random)?;
+            let greedy = Greedy::new(&problem);
+            for body in &greedy.bodies {
+                let steps = body.begin..body.end;
+                assert_eq!(body.life(), (body.end - body.begin).into());
+                assert_eq!(body.area(), body.life() * u128::from(body.size));
+                if problem.alignment() == 1 {
+                    let crowd = steps.map(|step| live(&problem, step)).max();
+                    assert_eq!(Some(body.crowd), crowd, "{problem:#?}");
+                }
+            }
+            let most = greedy.bodies.iter().map(|body| body.crowd).max().unwrap_or(0);
+            let lows: Vec<ChunkId> =
+                greedy.bodies.iter().filter(|b| b.crowd == most).map(|b| b.root).collect();
+            assert_eq!(greedy.crowded(most), lows);
+            assert_eq!(greedy.crowded(0).len(), greedy.bodies.len());
+            assert_eq!(greedy.crowded(most + 1), []);
+            Ok(())
+        });
+    }
+
+    /// Returns whether two placed roots share bytes.
+    fn shares(problem: &Problem, (a, at): (ChunkId, Bytes), (b, other): (ChunkId, Bytes)) -> bool {
+        problem.segments(a).any(|s| {
+            problem.segments(b).any(|o| {
+                let in_time = s.begin < o.end && o.begin < s.end;
+                in_time && at + s.low < other + o.high && other + o.low < at + s.high
+            })
+        })
+    }
+
+    #[test]
+    fn every_body_lies_as_low_as_those_before_it_allow() {
+        arbtest::arbtest(|random| {
+            let problem = random_problem(random)?;
+            let mut greedy = Greedy::new(&problem);
+            for &key in greedy.orders() {
+                let mut order: Vec<&Body> = greedy.bodies.iter().collect();
+                order.sort_by_key(|body| std::cmp::Reverse(key(body)));
+                let order: Vec<ChunkId> = order.into_iter().map(|body| body.root).collect();
+                let layout = greedy.pack(key, Bytes::MAX, u64::MAX, &mut || false).unwrap();
+                for (at, &root) in order.iter().enumerate() {
+                    let stands = |base| {
+                        let before = order[..at].iter().map(|&root| (root, layout.offset(root)));
+                        !before.into_iter().any(|old| shares(&problem, (root, base), old))
+                    };
+                    let mut bases = (0..).map(|turn| turn * problem.alignment());
+                    assert_eq!(bases.find(|&base| stands(base)), Some(layout.offset(root)));
+                }
+                // Half of the bodies are kept where they are, and the others are placed around
+                // them.
+                let some: Vec<(ChunkId, Bytes)> =
+                    order.iter().step_by(2).map(|&root| (root, layout.offset(root) + 64)).collect();
+                for completed in greedy.complete(&some, 0, &mut || false) {
+                    assert!(some.iter().all(|&(root, base)| completed.offset(root) == base));
+                    let all: Vec<(ChunkId, Bytes)> =
+                        order.iter().map(|&root| (root, completed.offset(root))).collect();
+                    for (at, &body) in all.iter().enumerate() {
+                        assert!(!all[..at].iter().any(|&other| shares(&problem, body, other)));
+                    }
+                }
+            }
+            Ok(())
+        })
+        .budget_ms(200);
+    }
+
+    /// Rectangles that are lifted off each other sink back without growing the pool.
+    #[test]
+    fn settled_rectangles_never_need_a_larger_pool() {
+        arbtest::arbtest(|random| {
+            let mut problem = Problem::builder();
+            for _ in 0..random.int_in_range(0..=12)? {
+                let begin = random.int_in_range(0..=11)?;
+                let end = begin + random.int_in_range(1..=5)?;
+                problem.chunk(begin..end, random.int_in_range(1..=9)?);
+            }
+            let problem = problem.build().unwrap();
+            let mut greedy = Greedy::new(&problem);
+            for &key in greedy.orders() {
+                let packed = greedy.pack(key, Bytes::MAX, u64::MAX, &mut || false).unwrap();
+                let lift = random.int_in_range(1..=9)?;
+                let settled = greedy.settle(|root| packed.offset(root) * lift).unwrap();
+                assert!(settled.pool_size(&problem) <= packed.pool_size(&problem));
+                let all: Vec<(ChunkId, Bytes)> =
+                    problem.roots().map(|root| (root, settled.offset(root))).collect();
+                for (at, &body) in all.iter().enumerate() {
+                    assert!(!all[..at].iter().any(|&other| shares(&problem, body, other)));
+                }
+            }
+            Ok(())
+        })
+        .budget_ms(200);
+    }
+
+    #[test]
+    fn packing_pauses_to_ask_whether_to_stop_and_gives_up_at_its_limit() {
+        let mut problem = Problem::builder();
+        for at in 0..3 * PAUSE {
+            problem.chunk(at..at + 2, 1 + at % 7);
+        }
+        let problem = problem.build().unwrap();
+        let mut greedy = Greedy::new(&problem);
+        let key = greedy.orders()[0];
+        let mut asked = 0;
+        let mut stop = |last: u64| {
+            asked += 1;
+            asked == last
+        };
+        assert_eq!(greedy.pack(key, Bytes::MAX, u64::MAX, &mut || stop(2)), None);
+        assert!(greedy.pack(key, Bytes::MAX, u64::MAX, &mut || stop(0)).is_some());
+        assert_eq!(asked, 5);
+        let most = greedy.work() + WORK_PER_BODY;
+        assert_eq!(greedy.pack(key, Bytes::MAX, most, &mut || false), None);
+    }
+
+    #[test]
+    fn packing_gives_up_where_the_pool_is_too_large() {
+        let mut problem = Problem::builder();
+        for at in 0..10 {
+            problem.chunk(at..at + 2, 1 + at % 7);
+        }
+        let problem = problem.build().unwrap();
+        let mut greedy = Greedy::new(&problem);
+        for &key in greedy.orders() {
+            let packing = greedy.pack(key, Bytes::MAX, u64::MAX, &mut || false).unwrap();
+            let pool = packing.pool_size(&problem);
+            assert_eq!(greedy.pack(key, pool + 1, u64::MAX, &mut || false), Some(packing));
+            let before = greedy.work();
+            assert_eq!(greedy.pack(key, pool, u64::MAX, &mut || false), None);
+            assert_eq!(greedy.pack(key, 1, u64::MAX, &mut || false), None);
+            assert!(greedy.work() > before);
+        }
+    }
+
+    /// A search that was stopped still completes what it has found.
+    #[test]
+    fn a_found_packing_is_completed_although_the_time_is_over() {
+        let mut problem = Problem::builder();
+        for at in 0..2 * PAUSE {
+            problem.chunk(at..at + 2, 1 + at % 7);
+        }
+        let problem = problem.build().unwrap();
+        let mut greedy = Greedy::new(&problem);
+        let key = greedy.orders()[0];
+        let packing = greedy.pack(key, Bytes::MAX, u64::MAX, &mut || false).unwrap();
+        for kept in [problem.len(), 10] {
+            let kept = problem.ids().take(kept).map(|id| (id, packing.offsets[id.index()]));
+            let kept: Vec<(ChunkId, Bytes)> = kept.collect();
+            let completed = greedy.complete(&kept, 0, &mut || true);
+            assert_eq!(completed.len(), 1);
+            assert!(kept.iter().all(|&(id, offset)| completed[0].offsets[id.index()] == offset));
+        }
+    }
+}

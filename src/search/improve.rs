@@ -1,0 +1,146 @@
+//! Improves the packing of a problem: simulation and greedy packings first, then searches.
+
+use crate::search::{
+    anew::{Anew, is_near},
+    climb::{FEW, climb_and_complete, climb_rounded},
+    cores::{node_weight, search_cores},
+    greedy::Greedy,
+    solution::Solution,
+};
+use crate::{
+    Limits, Problem, baselines::free_list, monitor::Monitor, plan::Layout, problem::ChunkId,
+    search::first_layout,
+};
+
+/// In problems with more chains, crowded steps are mended, and crowded cores are searched first.
+pub const FEW_CHAINS: usize = 1000;
+
+/// The nodes that problems of more than [`FEW_CHAINS`] chains get on top of the default effort.
+const LARGER_EFFORT: u64 = 200_000;
+
+/// The nodes of the first search before chains are placed anew, which are enough for the hardest public proof.
+const SHORT: u64 = 5_000_000;
+
+/// The same if some chains are staircases, which that search seldom packs well.
+const SHORT_OF_STAIRCASES: u64 = 10_000;
+
+/// Guided search may have this many times the nodes of the search before it.
+const GUIDED: u64 = 8;
+
+/// The least nodes of the first turn of ejection.
+const FIRST_EJECTED: u64 = 500_000;
+
+/// The most nodes of ejection on top of the effort if no chain is a staircase. It then packs hundreds of chunks with a
+/// little room to spare, and seldom fewer or tighter ones.
+const MOST_OF_RECTANGLES: u64 = 1_000_000;
+
+/// Of the effort, ejection of rectangles has one in this many nodes.
+const OF_RECTANGLES: u64 = 16;
+
+/// The next turn of either search has this many times the nodes.
+const LONGER: u64 = 32;
+
+/// The better layout of pushdown and the free list; on some large graphs no greedy packing beats
+/// it.
+pub fn simulate(problem: &Problem, monitor: &mut Monitor<'_>) -> Solution {
+    let layout = first_layout::layout_within(problem, monitor);
+    let mut solution = Solution::of(problem, Layout { winner: None, ..layout });
+    let Solution { lower_bound, pool_size, .. } = solution;
+    if pool_size > lower_bound
+        && let Ok(layout) = free_list::quick_layout(problem, monitor.budget())
+    {
+        solution.improve(problem, layout);
+    }
+    solution
+}
+
+/// Searches the whole problem, or, if it is large, one crowded core after the other.
+pub fn search(
+    problem: &Problem,
+    greedy: &mut Greedy<'_>,
+    solution: &mut Solution,
+    limits: &Limits,
+    monitor: &mut Monitor<'_>,
+) {
+    let roots: Vec<_> = problem.roots().collect();
+    if roots.len() > FEW_CHAINS {
+        let mut nodes = limits.stretched(solution.lower_bound, solution.pool_size, 1).effort();
+        if limits.is_default() {
+            nodes += LARGER_EFFORT;
+        }
+        let is_default = limits.is_default();
+        let limits = limits.nodes(nodes);
+        search_cores(problem, &roots, greedy, solution, &limits, is_default, monitor);
+        return;
+    }
+    let weight = node_weight(roots.len());
+    let nodes = limits.stretched(solution.lower_bound, solution.pool_size, weight).effort();
+    let rounded = climb_rounded(problem, &roots, greedy, solution, &limits.nodes(nodes), monitor);
+    let in_turns = search_in_turns(problem, &roots, greedy, solution, limits, rounded, monitor);
+    if solution.pool_size > solution.lower_bound && !monitor.stopped() {
+        // The gap may be smaller now.
+        let limits = limits.stretched(solution.lower_bound, solution.pool_size, weight);
+        let limits = limits.nodes(limits.effort().saturating_sub(rounded + in_turns));
+        climb_and_complete(problem, &roots, greedy, solution, &limits, monitor);
+    }
+    if roots.len() < FEW
+        && limits.is_default()
+        && !is_near(solution)
+        && !monitor.stopped()
+        && let Some(mut anew) = Anew::new(problem, &roots, monitor)
+    {
+        anew.eject(problem, solution, 0, anew.on_top(true), monitor);
+    }
+}
+
+/// Searches all chains, and guides the search or ejects chains, in turns of more and more nodes, until the pool is
+/// within a percent of the bound or the effort is spent, of which some nodes are spent already; returns the nodes that
+/// count against it.
+fn search_in_turns(
+    problem: &Problem,
+    roots: &[ChunkId],
+    greedy: &mut Greedy<'_>,
+    solution: &mut Solution,
+    limits: &Limits,
+    spent: u64,
+    monitor: &mut Monitor<'_>,
+) -> u64 {
+    if roots.len() < FEW || is_near(solution) || monitor.stopped() {
+        return 0;
+    }
+    let Some(mut anew) = Anew::new(problem, roots, monitor) else { return 0 };
+    let effort = limits.stretched(solution.lower_bound, solution.pool_size, 1).effort();
+    let effort = effort.saturating_sub(spent);
+    let has_staircases = anew.has_staircases();
+    let (mut left, mut more) = (effort, anew.on_top(limits.is_default()));
+    let mut climbed = if has_staircases { SHORT_OF_STAIRCASES } else { SHORT };
+    let mut ejected = anew.on_top(true).max(FIRST_EJECTED);
+    while left > 0 {
+        let limits = limits.nodes(left.min(climbed));
+        let climb = climb_and_complete(problem, roots, greedy, solution, &limits, monitor);
+        left = left.saturating_sub(climb.nodes);
+        if is_near(solution) || monitor.stopped() {
+            break;
+        }
+        let nodes = if has_staircases {
+            anew.eject(problem, solution, ejected.min(left / 2), more, monitor)
+        } else {
+            let more = more.min(MOST_OF_RECTANGLES);
+            let ejected = anew.eject(problem, solution, left / OF_RECTANGLES, more, monitor);
+            left = left.saturating_sub(ejected);
+            if is_near(solution) || monitor.stopped() {
+                break;
+            }
+            let nodes = climbed.saturating_mul(GUIDED).min(left / 4 * 3);
+            anew.guide(problem, solution, nodes, monitor)
+        };
+        left = left.saturating_sub(nodes);
+        if is_near(solution) || monitor.stopped() {
+            break;
+        }
+        more = 0;
+        climbed = climbed.saturating_mul(LONGER);
+        ejected = ejected.saturating_mul(LONGER);
+    }
+    effort - left
+}

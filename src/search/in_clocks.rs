@@ -1,0 +1,238 @@
+//! The bytes taken on several streams, for first packings of 10^5 bodies and more.
+//!
+//! A tree over clocks is faster than [spans](super::in_spans) of time where streams seldom wait for each
+//! other, because spans are long there. Its places are the boxes of all bodies. Each node keeps the bytes
+//! of the boxes below it that lie here, as runs. If all of them are alive together with a new box, these
+//! runs tell where it cannot lie, so boxes of streams that never wait for each other are not looked at one
+//! by one.
+
+use std::{cmp::Reverse, collections::BinaryHeap};
+
+use crate::{
+    Bytes,
+    problem::demands::{BoxTree, TimedBox, TimedBoxes},
+    search::runs::Runs,
+};
+
+/// The boxes that are added between two looks at the time.
+const PAUSE: usize = 4096;
+
+/// The boxes that lie in a pool.
+pub(super) struct InClocks<'a> {
+    /// By body: the places of its boxes.
+    places: &'a [Vec<usize>],
+    tree: BoxTree,
+    /// By node: the bytes of the boxes below it.
+    taken: Vec<Runs>,
+}
+
+/// Bytes of a new box, and runs that it must not share bytes with.
+pub(super) struct Meeting<'a> {
+    pub(super) own: &'a TimedBox,
+    pub(super) runs: &'a [(Bytes, Bytes)],
+}
+
+impl Meeting<'_> {
+    /// Goes on to the next run from `offset` on that the box would share bytes with: the first offset at
+    /// which it does, and the first above that at which it no longer does.
+    fn next(&mut self, offset: Bytes) -> Option<(Bytes, Bytes)> {
+        let own = &self.own.bytes;
+        let passed = self.runs.partition_point(|run| run.1 <= offset.saturating_add(own.start));
+        self.runs = &self.runs[passed..];
+        let (&(low, high), later) = self.runs.split_first()?;
+        self.runs = later;
+        Some((low.saturating_add(1).saturating_sub(own.end), high - own.start))
+    }
+}
+
+/// The nodes that are visited to find what is alive together with a box, on average, once all boxes lie in one
+/// pool. `None` if `stop` returns true before that is known.
+pub(super) fn visited(
+    boxes: &[TimedBoxes],
+    places: &[Vec<usize>],
+    stop: &mut dyn FnMut() -> bool,
+) -> Option<u64> {
+    const SAMPLES: usize = 64;
+    let all = || boxes.iter().flatten().zip(places.iter().flatten());
+    let (count, streams) = (all().count(), all().next().map_or(1, |(one, _)| one.begin.len()));
+    let mut tree = BoxTree::new(count, streams);
+    for (at, (one, &place)) in all().enumerate() {
+        if at % PAUSE == 0 && stop() {
+            return None;
+        }
+        tree.add(one, place);
+    }
+    let samples = || all().step_by(count.div_ceil(SAMPLES).max(1));
+    let visited: u64 = samples().map(|(one, _)| tree.visit(one, |_| ())).sum();
+    Some(visited / samples().count().max(1) as u64)
+}
+
+impl<'a> InClocks<'a> {
+    pub(super) fn new(places: &'a [Vec<usize>], streams: usize) -> Self {
+        let tree = BoxTree::new(places.iter().map(Vec::len).sum(), streams);
+        let taken = vec![Runs::default(); tree.len()];
+        Self { places, tree, taken }
+    }
+
+    /// Takes the bytes of a body that lies at an offset.
+    pub(super) fn take(&mut self, body: usize, boxes: &[TimedBox], offset: Bytes) {
+        for (one, &place) in boxes.iter().zip(&self.places[body]) {
+            self.tree.add(one, place);
+            for node in self.tree.nodes(place) {
+                self.taken[node].add(offset + one.bytes.start, offset + one.bytes.end);
+            }
+        }
+    }
+
+    /// The bytes of all that is alive together with each of the boxes.
+    pub(super) fn meetings<'b>(&'b self, boxes: &'b [TimedBox]) -> Vec<Meeting<'b>> {
+        let mut meetings: Vec<Meeting<'b>> = Vec::new();
+        for own in boxes {
+            let meet = |node: usize| meetings.push(Meeting { own, runs: &self.taken[node].0 });
+            self.tree.visit(own, meet);
+        }
+        meetings
+    }
+
+    /// The lowest offset at which boxes lie above all that is alive together with them.
+    pub(super) fn top_over(&self, boxes: &[TimedBox]) -> Bytes {
+        let top = |meeting: Meeting<'_>| {
+            let top = meeting.runs.last().map_or(0, |run| run.1);
+            top.saturating_sub(meeting.own.bytes.start)
+        };
+        self.meetings(boxes).into_iter().map(top).max().unwrap_or(0)
+    }
+
+    /// The lowest offset from `offset` on at which boxes are clear of all that is taken. `lift` raises an
+    /// offset to the next allowed one; `None` if there is none.
+    pub(super) fn lowest_from(
+        &self,
+        boxes: &[TimedBox],
+        mut offset: Bytes,
+        lift: impl Fn(Bytes) -> Option<Bytes>,
+    ) -> Option<Bytes> {
+        let mut meetings = self.meetings(boxes);
+        let first = |(at, meeting): (usize, &mut Meeting<'_>)| {
+            meeting.next(offset).map(|range| Reverse((range, at)))
+        };
+        let mut next: BinaryHeap<_> = meetings.iter_mut().enumerate().filter_map(first).collect();
+        while let Some(Reverse(((low, high), at))) = next.pop()
+            && low <= offset
+        {
+            if offset < high {
+                offset = lift(high)?;
+            }
+            next.extend(meetings[at].next(offset).map(|range| Reverse((range, at))));
+        }
+        Some(offset)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        Step,
+        problem::{
+            Problem,
+            demands::{concurrent, ranks},
+        },
+        search::{
+            clashes::{Clashes, InPairs},
+            in_spans::InSpans,
+            spans::Spans,
+            statement::Statement,
+        },
+    };
+
+    #[test]
+    fn the_lowest_free_offset_is_found() {
+        let (mut lifted, mut below, mut most_spans) = (0, 0, 0);
+        let one = |random: &mut arbitrary::Unstructured<'_>| {
+            let mut bodies: Vec<TimedBoxes> = Vec::new();
+            let (last, many) = *random.choose(&[(5, 10), (30, 40)])?;
+            for _ in 0..random.int_in_range(1..=many)? {
+                let mut boxes = TimedBoxes::new();
+                for _ in 0..*random.choose(&[1, 1, 4])? {
+                    let begin: Step = random.int_in_range(0..=last)?;
+                    let begin = [begin, (begin + random.int_in_range(0..=5)?).saturating_sub(3)];
+                    let (more, beside) = (random.int_in_range(1..=3)?, random.int_in_range(0..=2)?);
+                    let end = [begin[0] + more, begin[1] + beside];
+                    let low = random.int_in_range(0..=2)?;
+                    let bytes = low..low + random.int_in_range(1..=6)?;
+                    boxes.push(TimedBox { begin: begin.into(), end: end.into(), bytes });
+                }
+                bodies.push(boxes);
+            }
+            let (places, spans) = (ranks(&bodies), Spans::of(&bodies));
+            let clashes = Clashes::between_all(&bodies).unwrap();
+            let mut in_pairs = InPairs::new(&clashes);
+            most_spans = spans.count.max(most_spans);
+            let mut taken = InClocks::new(&places, 2);
+            let mut in_spans = InSpans::new(&spans);
+            let mut laid: Vec<(&TimedBox, Bytes)> = Vec::new();
+            for (body, boxes) in bodies.iter().enumerate() {
+                let is_free = |&base: &Bytes| {
+                    boxes.iter().all(|new| {
+                        laid.iter().all(|&(old, at)| {
+                            !concurrent(new, old)
+                                || base + new.bytes.end <= at + old.bytes.start
+                                || at + old.bytes.end <= base + new.bytes.start
+                        })
+                    })
+                };
+                let from = random.int_in_range(0..=3)?;
+                let expected = (from..).step_by(2).find(is_free);
+                let lift = |offset: Bytes| Some(offset + (offset - from) % 2);
+                assert_eq!(taken.lowest_from(boxes, from, lift), expected, "{bodies:?}");
+                let in_span = in_spans.lowest_from(body, boxes, from, lift);
+                assert_eq!(in_span, expected, "{bodies:?}");
+                assert_eq!(in_pairs.lowest_from(body, from, lift), expected, "{bodies:?}");
+                // Nothing that is alive together with the body lies above these.
+                let together = boxes.iter().flat_map(|new| {
+                    let old = laid.iter().filter(|(old, _)| concurrent(new, old));
+                    old.map(|&(old, at)| (at + old.bytes.end).saturating_sub(new.bytes.start))
+                });
+                let top = together.max().unwrap_or(0);
+                assert_eq!([taken.top_over(boxes), in_pairs.top_over(body)], [top; 2]);
+                let in_span = in_spans.top_over(body, boxes);
+                let highest = laid.iter().map(|(old, at)| at + old.bytes.end).max().unwrap_or(0);
+                assert!((top..=highest).contains(&in_span), "{top}, {in_span}, {highest}");
+                below += u32::from(in_span < highest);
+                in_pairs.take(body, expected.unwrap());
+                lifted += u32::from(expected > Some(from));
+                let base = expected.unwrap();
+                taken.take(body, boxes, base);
+                in_spans.take(body, boxes, base);
+                laid.extend(boxes.iter().map(|one| (one, base)));
+            }
+            Ok(())
+        };
+        arbtest::arbtest(one).budget_ms(200);
+        assert!(lifted > 0 && below > 0 && most_spans > 4, "{lifted}, {below}, {most_spans}");
+    }
+
+    /// Four streams of which none waits for another: each box meets thousands of others, in few nodes.
+    #[test]
+    fn boxes_of_streams_that_do_not_wait_are_not_looked_at_one_by_one() {
+        let mut problem = Problem::builder();
+        problem.streams(4);
+        for at in 0..4096 {
+            let chunk = problem.chunk(0..1, 1);
+            let (mut begin, mut end) = ([0; 4], [0; 4]);
+            (begin[at % 4], end[at % 4]) = (at as u64 / 4, at as u64 / 4 + 3);
+            problem.clocks(chunk, begin.into(), end.into(), at % 4);
+        }
+        let problem = problem.build().unwrap();
+        let statement = Statement::of(&problem);
+        let places = ranks(&statement.boxes);
+        let mut taken = InClocks::new(&places, 4);
+        for (body, boxes) in statement.boxes.iter().enumerate() {
+            taken.take(body, boxes, 0);
+        }
+        for boxes in &statement.boxes {
+            // Ten levels of nodes for each of the other streams at most, and few boxes of its own.
+            assert!(taken.meetings(boxes).len() <= 3 * 10 + 8);
+        }
+    }
+}

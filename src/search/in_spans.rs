@@ -1,0 +1,224 @@
+//! The bytes taken on several streams, by spans of time, for first packings of 10^5 bodies and more.
+//!
+//! Each [span](super::spans) keeps the boxes that may be alive in it, in order of their addresses. To find room
+//! for a box, the boxes of its spans are passed from the lowest address on. Those that are over before it
+//! begins, or begin when it is over, are found by comparing clocks, many at a time, and the others lift it,
+//! until the next one lies high enough above. Passing a box takes far less than any search for those that are
+//! alive.
+
+use std::{cmp::Reverse, collections::BinaryHeap};
+
+use crate::{
+    Bytes,
+    problem::demands::TimedBox,
+    search::spans::{Life, Spans},
+};
+
+/// The most boxes of a block.
+const BLOCK: usize = if cfg!(test) { 4 } else { 64 };
+
+/// By box of a block: not 0 if it is not alive together with another one.
+type IsApart = [u32; BLOCK];
+
+/// The boxes that lie in a pool.
+pub(super) struct InSpans<'a> {
+    spans: &'a Spans,
+    /// By span: its boxes in order of their addresses.
+    taken: Vec<Vec<Block>>,
+    /// By span: the highest end of them.
+    tops: Vec<Bytes>,
+}
+
+/// A few boxes in order of their addresses.
+struct Block {
+    lows: Vec<Bytes>,
+    highs: Vec<Bytes>,
+    /// The highest of them.
+    top: Bytes,
+    /// For each stream, the begins of all boxes, then their ends.
+    times: Vec<[u32; BLOCK]>,
+}
+
+impl Block {
+    fn new(streams: usize) -> Self {
+        Self { lows: Vec::new(), highs: Vec::new(), top: 0, times: vec![[0; BLOCK]; 2 * streams] }
+    }
+
+    fn add(&mut self, low: Bytes, high: Bytes, life: &Life<'_>) {
+        let (at, count) = (self.lows.partition_point(|&other| other <= low), self.lows.len());
+        self.lows.insert(at, low);
+        self.highs.insert(at, high);
+        self.top = high.max(self.top);
+        for (times, &time) in self.times.iter_mut().zip(life.times) {
+            times.copy_within(at..count, at + 1);
+            times[at] = time;
+        }
+    }
+
+    /// Moves the upper half to a new block.
+    fn split_off(&mut self) -> Self {
+        let half = self.lows.len() / 2;
+        let (lows, highs) = (self.lows.split_off(half), self.highs.split_off(half));
+        let mut times = self.times.clone();
+        for times in &mut times {
+            times.copy_within(half.., 0);
+        }
+        let top = |highs: &[Bytes]| highs.iter().copied().max().unwrap_or(0);
+        self.top = top(&self.highs);
+        Self { top: top(&highs), lows, highs, times }
+    }
+
+    /// Compares the clocks of all boxes with those of another.
+    fn is_apart(&self, life: &Life<'_>) -> IsApart {
+        let (mut earlier, mut later) = ([u32::MAX; BLOCK], [u32::MAX; BLOCK]);
+        for (times, own) in self.times.chunks_exact(2).zip(life.times.chunks_exact(2)) {
+            let ([begins, ends], [begin, end]) = (times, own) else { continue };
+            for at in 0..BLOCK {
+                earlier[at] &= if ends[at] <= *begin { u32::MAX } else { 0 };
+                later[at] &= if *end <= begins[at] { u32::MAX } else { 0 };
+            }
+        }
+        for (earlier, later) in earlier.iter_mut().zip(later) {
+            *earlier |= later;
+        }
+        earlier
+    }
+}
+
+/// A box of a new body, on its way up through the boxes of a span.
+struct Climb<'a> {
+    own: &'a TimedBox,
+    life: Life<'a>,
+    /// The blocks that it has not passed, and how many boxes of the first it has.
+    blocks: &'a [Block],
+    passed: usize,
+    /// For the boxes of the first block, if some are passed.
+    is_apart: IsApart,
+}
+
+impl Climb<'_> {
+    /// The lowest allowed offset of the body from `offset` on at which the box is clear of all boxes of the
+    /// span.
+    fn lowest_from(
+        &mut self,
+        offset: Bytes,
+        lift: impl Fn(Bytes) -> Option<Bytes>,
+    ) -> Option<Bytes> {
+        let own = self.own;
+        let size = own.bytes.end - own.bytes.start;
+        let mut low = offset + own.bytes.start;
+        while let Some((block, later)) = self.blocks.split_first() {
+            if block.top <= low || self.passed == block.lows.len() {
+                (self.blocks, self.passed) = (later, 0);
+                continue;
+            }
+            let is_above = |low: Bytes, next: Bytes| low < next && next - low >= size;
+            if is_above(low, block.lows[self.passed]) {
+                let lifted = lift(low - own.bytes.start)? + own.bytes.start;
+                if is_above(lifted, block.lows[self.passed]) {
+                    return Some(lifted - own.bytes.start);
+                }
+                low = lifted;
+            }
+            if self.passed == 0 {
+                self.is_apart = block.is_apart(&self.life);
+            }
+            let before = low;
+            let boxes = block.lows.iter().zip(&block.highs).zip(&self.is_apart).skip(self.passed);
+            for ((&next, &high), &is_apart) in boxes {
+                // Both are compared each time: which one fails cannot be predicted.
+                if (low < next) & (next.wrapping_sub(low) >= size) {
+                    break;
+                }
+                low = low.max(if is_apart == 0 { high } else { 0 });
+                self.passed += 1;
+            }
+            if low > before {
+                low = lift(low - own.bytes.start)? + own.bytes.start;
+            }
+        }
+        lift(low - own.bytes.start)
+    }
+
+    /// The highest offset up to which the box is clear, from the one that was found last.
+    fn clear_to(&self) -> Bytes {
+        let next = self.blocks.first().and_then(|block| block.lows.get(self.passed));
+        next.map_or(Bytes::MAX, |next| next - self.own.bytes.end)
+    }
+}
+
+impl<'a> InSpans<'a> {
+    pub(super) fn new(spans: &'a Spans) -> Self {
+        let taken = (0..spans.count).map(|_| Vec::new()).collect();
+        Self { spans, taken, tops: vec![0; spans.count] }
+    }
+
+    /// Takes the bytes of a body that lies at an offset.
+    pub(super) fn take(&mut self, body: usize, boxes: &[TimedBox], offset: Bytes) {
+        for (one, life) in boxes.iter().zip(self.spans.lives(body)) {
+            let (low, high) = (offset + one.bytes.start, offset + one.bytes.end);
+            for top in &mut self.tops[life.spans.clone()] {
+                *top = high.max(*top);
+            }
+            for blocks in &mut self.taken[life.spans.clone()] {
+                if blocks.is_empty() {
+                    blocks.push(Block::new(one.begin.len()));
+                }
+                let passed = blocks.partition_point(|b| b.lows.first().is_none_or(|&at| at <= low));
+                let at = passed.saturating_sub(1);
+                blocks[at].add(low, high, &life);
+                if blocks[at].lows.len() == BLOCK {
+                    let upper = blocks[at].split_off();
+                    blocks.insert(at + 1, upper);
+                }
+            }
+        }
+    }
+
+    /// The lowest offset at which the boxes of a body lie above all in their spans.
+    pub(super) fn top_over(&self, body: usize, boxes: &[TimedBox]) -> Bytes {
+        let lives = boxes.iter().zip(self.spans.lives(body));
+        let tops = lives.flat_map(|(one, life)| {
+            self.tops[life.spans].iter().map(|top| top.saturating_sub(one.bytes.start))
+        });
+        tops.max().unwrap_or(0)
+    }
+
+    /// The lowest offset from `offset` on, itself allowed, at which the boxes of a body are clear of all that
+    /// is taken. `lift` raises an offset to the next allowed one; `None` if there is none.
+    pub(super) fn lowest_from(
+        &self,
+        body: usize,
+        boxes: &[TimedBox],
+        mut offset: Bytes,
+        lift: impl Fn(Bytes) -> Option<Bytes>,
+    ) -> Option<Bytes> {
+        let mut climbs: Vec<Climb<'_>> = Vec::new();
+        for (own, life) in boxes.iter().zip(self.spans.lives(body)) {
+            let blocks = self.taken[life.spans.clone()].iter().filter(|blocks| !blocks.is_empty());
+            let life = &life;
+            climbs.extend(blocks.map(|blocks| Climb {
+                own,
+                life: life.clone(),
+                blocks,
+                passed: 0,
+                is_apart: [0; BLOCK],
+            }));
+        }
+        let mut clear = Vec::with_capacity(climbs.len());
+        for (at, climb) in climbs.iter_mut().enumerate() {
+            offset = climb.lowest_from(offset, &lift)?;
+            clear.push(Reverse((climb.clear_to(), at)));
+        }
+        // Only boxes that are no longer clear are looked at again.
+        let mut clear = BinaryHeap::from(clear);
+        while let Some(mut first) = clear.peek_mut()
+            && first.0.0 < offset
+        {
+            let climb = &mut climbs[first.0.1];
+            offset = climb.lowest_from(offset, &lift)?;
+            first.0.0 = climb.clear_to();
+        }
+        Some(offset)
+    }
+}

@@ -1,0 +1,187 @@
+//! The optimal planner: searches for the smallest pool, and proves that it is the smallest if it
+//! can.
+//!
+//! Planning is strip packing with fixed time: every chain is a body of one or more rectangles
+//! whose steps are given and whose height is to be chosen. The search is anytime: it starts from
+//! the packings of pushdown and of the free list and from greedy ones, and improves the best until
+//! its effort, counted in nodes, is spent or the best is proven optimal. The same problem and
+//! effort give the same answer everywhere; only a time limit or a cancelled search depends on the
+//! machine.
+//!
+//! | room | idea |
+//! | --- | --- |
+//! | `solution` | what a caller gets |
+//! | `capacity`, `conflict` | whether a problem fits; chains that do not fit together |
+//! | `improve` | better packings of a problem: the searches in turn |
+//! | `cores` | of many chains, those of the most crowded steps first |
+//! | `climb` | a search for some of the chains, and the others around them |
+//! | `greedy` | first packings |
+//! | `anew` | all chains packed anew below lower and lower limits |
+//! | `mend` | crowded steps repacked while all else stays |
+//! | `control` | the effort: restarts, limits in turn, threads |
+//! | `branching` | the search tree, over independent components |
+//! | `disjunctive` | another search for staircases, over the order of bodies in each pair |
+//! | `ejection` | packings in which bodies that do not fit eject others |
+//! | `guided` | packings of the most crowded sections, which guide those of more sections |
+//! | `regain` | packings without pins, repacked until all pins hold |
+//! | `reasoning` | conclusions from a partial packing, the place to branch, states refuted |
+//! | `state` | time cut into sections, sizes in units, a partial packing that can be undone |
+//! | `places` | pools and offsets where a problem is not plain |
+//! | `effort` | the count of nodes, the ends of a search |
+//! | `random` | pseudo-random numbers |
+//! | `ranges` | ranges of offsets at which bodies clash |
+
+mod anew;
+pub mod best;
+pub(crate) mod blocks;
+mod branching;
+mod capacity;
+mod clashes;
+mod climb;
+mod conflict;
+mod control;
+mod cores;
+mod crowds;
+mod disjunctive;
+mod effort;
+mod ejection;
+mod fewer_overwrites;
+pub mod first_fit;
+mod first_layout;
+mod greedy;
+mod guided;
+mod improve;
+mod in_clocks;
+mod in_spans;
+mod mend;
+mod moments;
+pub(super) mod places;
+mod random;
+mod ranges;
+mod reasoning;
+mod regain;
+pub(crate) mod relaxed;
+mod room;
+mod runs;
+#[cfg(test)]
+pub(crate) mod samples;
+mod size_classes;
+mod solution;
+mod spans;
+mod state;
+mod statement;
+
+use crate::{Bytes, Problem, monitor::Monitor, plan::Layout};
+pub use crate::{Limits, Observer, Progress};
+pub use capacity::{Fit, fits};
+pub use conflict::{Conflict, conflict};
+use greedy::Greedy;
+pub(super) use ranges::merge;
+pub use solution::Solution;
+pub(crate) use state::occupancy::Occupancy;
+
+/// Searches for the smallest pool within limits; [`optimize`] reports more.
+#[must_use]
+pub fn layout(problem: &Problem, limits: &Limits, observer: Observer<'_>) -> Layout {
+    let solution = optimize(problem, None, limits, observer);
+    Layout { lower_bound: solution.lower_bound, ..solution.layout }
+}
+
+/// Searches for the smallest pool.
+///
+/// The search starts from `incumbent`, a valid layout from another planner, if there is one; if it
+/// finds no better layout, that is the answer.
+///
+/// ```
+/// use memplan::{Problem, planner::search::{self, Limits, Observer}};
+///
+/// let mut problem = Problem::builder();
+/// problem.chunk(0..2, 3);
+/// problem.chunk(1..3, 2);
+/// problem.chunk(2..4, 3);
+/// let solution =
+///     search::optimize(&problem.build()?, None, &Limits::default(), Observer::default());
+/// assert_eq!((solution.pool_size, solution.proven_optimal), (5, true));
+/// # Ok::<(), memplan::ProblemError>(())
+/// ```
+#[must_use]
+pub fn optimize(
+    problem: &Problem,
+    incumbent: Option<&Layout>,
+    limits: &Limits,
+    observer: Observer<'_>,
+) -> Solution {
+    let mut monitor = Monitor::new(limits, observer);
+    let mut solution = match incumbent {
+        Some(incumbent) => Solution::of(problem, incumbent.clone()),
+        None => improve::simulate(problem, &mut monitor),
+    };
+    mend_if_large(problem, &mut solution, limits, &mut monitor);
+    search(problem, &mut solution, limits, &mut monitor);
+    solution
+}
+
+/// Mends a layout of a large problem with this lower bound; [`continue_from`] continues with the
+/// search.
+pub(super) fn mended(
+    problem: &Problem,
+    layout: &Layout,
+    bound: Bytes,
+    limits: &Limits,
+    observer: Observer<'_>,
+) -> Solution {
+    let mut solution = Solution::of_bound(problem, layout.clone(), bound);
+    mend_if_large(problem, &mut solution, limits, &mut Monitor::new(limits, observer));
+    solution
+}
+
+/// Continues as [`optimize`] does from a layout that has been mended where that applies.
+pub(super) fn continue_from(
+    problem: &Problem,
+    layout: &Layout,
+    bound: Bytes,
+    limits: &Limits,
+    observer: Observer<'_>,
+) -> Solution {
+    let mut solution = Solution::of_bound(problem, layout.clone(), bound);
+    search(problem, &mut solution, limits, &mut Monitor::new(limits, observer));
+    solution
+}
+
+/// Returns whether a problem is large enough for mending to pay; others are searched whole.
+pub(super) fn is_mended(problem: &Problem) -> bool {
+    problem.roots().nth(improve::FEW_CHAINS).is_some()
+}
+
+fn mend_if_large(
+    problem: &Problem,
+    solution: &mut Solution,
+    limits: &Limits,
+    monitor: &mut Monitor<'_>,
+) {
+    if solution.pool_size > solution.lower_bound && is_mended(problem) {
+        let stopped = monitor.stop(0, solution.lower_bound, solution.pool_size);
+        if !stopped {
+            mend::mend(problem, solution, limits, monitor);
+        }
+    }
+    solution.proven_optimal = solution.lower_bound == solution.pool_size;
+}
+
+fn search(problem: &Problem, solution: &mut Solution, limits: &Limits, monitor: &mut Monitor<'_>) {
+    if solution.pool_size > solution.lower_bound
+        && !monitor.stopped()
+        && let Some(mut greedy) = Greedy::within(problem, solution, monitor)
+    {
+        let (enough, before) = (solution.lower_bound, solution.pool_size);
+        let orders = greedy.orders();
+        solution.pack(problem, &mut greedy, orders, enough, monitor);
+        if solution.pool_size < before {
+            mend_if_large(problem, solution, limits, monitor);
+        }
+        if solution.pool_size > enough && !monitor.stopped() && limits.effort() > 0 {
+            improve::search(problem, &mut greedy, solution, limits, monitor);
+        }
+    }
+    solution.proven_optimal = solution.lower_bound == solution.pool_size;
+}

@@ -1,0 +1,296 @@
+//! The ladder for one pool: a problem whose only demands are pins and reserved ranges is packed by
+//! the search of plain problems, around the bodies that cannot move. Before and after that, packings without pins are
+//! repacked until all pins hold. Where that stays above the bound, guided search follows. Where this fails as well, or
+//! there are too many bodies for all of these, bodies eject others.
+
+use std::ops::Range;
+
+use crate::{
+    Bytes, Limits,
+    monitor::Monitor,
+    problem::{
+        ChunkId, Segment,
+        demands::{Body, Place, TimedBox},
+    },
+    search::{
+        anew::on_top,
+        control::{
+            descent::{Attempts, Packer, descend_from},
+            ladder,
+            threads::{self, Board, Standing},
+        },
+        cores::LARGE,
+        ejection::{Ejection, RUNGS},
+        first_fit::Packed,
+        guided::Guided,
+        regain::Regain,
+        state::instance::{Instance, Outline},
+        statement::Statement,
+    },
+};
+
+/// More bodies are left to first fit.
+const MANY: usize = 100_000;
+
+/// The most nodes, so that a search without an end reaches the other searches.
+const MOST_NODES: u64 = 50_000_000;
+
+/// The factor by which the default effort exceeds that of a plain problem.
+const TIMES: u64 = 9;
+
+/// The nodes of a first climb, which prove what is easy.
+const QUICK: u64 = 20_000;
+
+/// Before the longer climb, one in this many of the nodes go to regaining pins.
+const EARLY: u64 = 16;
+
+/// A quarter of fewer nodes goes to it, up to this many, which are often enough.
+const OFTEN_ENOUGH: u64 = 200_000;
+
+/// The result of the search.
+pub struct Climb {
+    /// The places of all bodies in the best pool.
+    pub places: Vec<Place>,
+    /// The bound in bytes: no pool is smaller.
+    pub bound: Bytes,
+    pub nodes: u64,
+}
+
+/// Searches for a pool between a bound and that of a packing; `None` if the problem has other
+/// demands than the search of plain problems supports.
+pub fn climb(
+    statement: &Statement<'_>,
+    packed: &Packed,
+    bound: Bytes,
+    limits: &Limits,
+    monitor: &mut Monitor<'_>,
+) -> Option<Climb> {
+    let [_, best] = *packed.objective else { return None };
+    let best = Bytes::try_from(best).ok()?;
+    let (bodies, alignment) = outlines(statement, bound, best)?;
+    let inst = Instance::of_outlines(&bodies, alignment, false);
+    let is_climbed = statement.bodies.len() <= LARGE;
+    let inst = if is_climbed { inst.with_sides() } else { inst };
+    let step = inst.unit * inst.align;
+    if !bound.is_multiple_of(step) {
+        return None;
+    }
+    let usual = Limits::default().stretched(bound, best, 1).effort() * TIMES;
+    let effort = match limits.nodes {
+        None if limits.time.is_none() => usual,
+        _ => (limits.effort() / 2).min(MOST_NODES),
+    };
+    let mut search = Search {
+        inst: &inst,
+        standing: Standing { bound: bound / inst.unit, best: best.div_ceil(step) * inst.align },
+        offsets: None,
+        nodes: 0,
+    };
+    let first = effort.min(usual);
+    // By default, other searches have nodes on top of the effort; a given effort contains them.
+    let more = |spent| if limits.is_default() { u64::MAX } else { effort.saturating_sub(spent) };
+    if is_climbed {
+        // More effort begins as the default one does.
+        let mut regain = Regain::new(&inst);
+        let quick = first.min(QUICK);
+        search.climb(quick, 1, monitor);
+        let early = (first / 4).min(OFTEN_ENOUGH).max(first / EARLY);
+        let early = search.regain(&mut regain, early, monitor);
+        search.climb(first.saturating_sub(quick + early), limits.threads, monitor);
+        let late = search.regain(&mut regain, (first / 2).min(more(first)), monitor);
+        let spent = first + late;
+        let guided = search.guide((first / 2).min(more(spent)), monitor);
+        let spent = spent + guided;
+        let ejected = search.eject(first / 4, more(spent), monitor);
+        // A search that only time ends goes on as long as it can.
+        search.climb(effort.saturating_sub(spent + ejected), limits.threads, monitor);
+    } else {
+        search.eject(effort, more(effort), monitor);
+    }
+    let mut places = packed.places.clone();
+    for (root, offset) in inst.roots.iter().zip(search.offsets.iter().flatten()) {
+        // Reserved ranges have a number that no body has.
+        if let Some(place) = places.get_mut(root.index()) {
+            place.offset = offset * inst.unit;
+        }
+    }
+    let bound = (search.standing.bound * inst.unit).min(best);
+    Some(Climb { places, bound, nodes: search.nodes })
+}
+
+/// The search of one pool so far.
+struct Search<'a> {
+    inst: &'a Instance,
+    /// In units.
+    standing: Standing,
+    /// The offsets, in units by body, of the best packing found here.
+    offsets: Option<Vec<u64>>,
+    nodes: u64,
+}
+
+impl Search<'_> {
+    /// Climbs the ladder with this many nodes.
+    fn climb(&mut self, nodes: u64, threads: usize, monitor: &mut Monitor<'_>) {
+        let Self { inst, standing: Standing { bound, best }, nodes: before, .. } = *self;
+        if nodes == 0 || bound >= best || monitor.must_stop() {
+            return;
+        }
+        let board = Board::new(bound, best);
+        let mut stop = |nodes, Standing { bound, best }: Standing| {
+            let nodes = before + nodes + board.helped();
+            monitor.stop(nodes, bound * inst.unit, best * inst.unit)
+        };
+        self.nodes += threads::together(threads, &board, &mut stop, |thread, stop| {
+            ladder::climb(inst, thread, nodes, &board, stop)
+        });
+        self.standing = board.standing();
+        self.offsets = board.into_offsets().or(self.offsets.take());
+    }
+
+    /// Packs all bodies at the bound without pins, and repacks them until all pins hold, with this many nodes or a few
+    /// more; returns the nodes.
+    fn regain(
+        &mut self,
+        packer: &mut Option<Regain<'_>>,
+        nodes: u64,
+        monitor: &mut Monitor<'_>,
+    ) -> u64 {
+        let Standing { bound, best } = self.standing;
+        if nodes == 0 || bound >= best || monitor.must_stop() {
+            return 0;
+        }
+        let Some(packer) = packer else { return 0 };
+        let before = packer.nodes();
+        self.descend(packer, &[0], nodes, before + nodes, monitor);
+        packer.nodes() - before
+    }
+
+    /// Searches wider and wider cores at the bound with this many nodes, each guided by a packing of the one before;
+    /// returns the nodes.
+    fn guide(&mut self, nodes: u64, monitor: &mut Monitor<'_>) -> u64 {
+        let Self { inst, standing: Standing { bound, best }, .. } = *self;
+        if nodes == 0 || bound >= best || monitor.must_stop() {
+            return 0;
+        }
+        let Some(mut packer) = Guided::new(inst) else { return 0 };
+        self.descend(&mut packer, &[0], nodes, nodes, monitor);
+        self.standing.bound = packer.bound.clamp(bound, self.standing.best);
+        packer.nodes()
+    }
+
+    /// If the pool is more than a percent above the bound, places all bodies anew, and lets those that do
+    /// not fit eject others, with this many nodes and those that come on top by default, but no more of these than
+    /// `most_on_top`. Returns how many of these it took.
+    fn eject(&mut self, nodes: u64, most_on_top: u64, monitor: &mut Monitor<'_>) -> u64 {
+        let Self { inst, standing: Standing { bound, best }, .. } = *self;
+        if best.saturating_sub(bound) <= bound / 100 || monitor.must_stop() {
+            return 0;
+        }
+        let Some(mut packer) = Ejection::new(inst) else { return 0 };
+        let share = packer.share();
+        let all = nodes + on_top(share, true).min(most_on_top);
+        if packer.placing() > all {
+            return 0;
+        }
+        self.descend(&mut packer, &RUNGS, share, all, monitor);
+        packer.nodes().saturating_sub(nodes)
+    }
+
+    /// Packs all bodies below these rungs, until there are this many nodes.
+    fn descend(
+        &mut self,
+        packer: &mut impl Packer,
+        rungs: &[u64],
+        share: u64,
+        nodes: u64,
+        monitor: &mut Monitor<'_>,
+    ) {
+        let Self { inst, standing: Standing { bound, best }, nodes: before, .. } = *self;
+        let attempts = Attempts { rungs, share, nodes };
+        let spent = packer.nodes();
+        let mut stop =
+            |nodes, best| monitor.stop(before + nodes - spent, bound * inst.unit, best * inst.unit);
+        let found = descend_from(bound, best, attempts, packer, &mut stop);
+        self.nodes += packer.nodes() - spent;
+        if let Some(offsets) = found {
+            self.standing.best = ladder::height(inst, &offsets).max(bound);
+            self.offsets = Some(offsets);
+        }
+    }
+}
+
+/// The bodies by number, then the reserved ranges, and the alignment of all offsets.
+fn outlines(statement: &Statement<'_>, bound: Bytes, best: Bytes) -> Option<(Vec<Outline>, Bytes)> {
+    let Statement { problem, bodies, .. } = statement;
+    let [pool] = &*statement.pools else { return None };
+    let is_simple = pool.largest.is_none() && statement.streams() == 1;
+    if !is_simple || !statement.apart().is_empty() || bodies.len() > MANY {
+        return None;
+    }
+    let alignment = pool.root_alignment(problem);
+    let boxes = bodies.iter().zip(&statement.boxes);
+    let mut outlines: Vec<Outline> = (0..)
+        .zip(boxes)
+        .filter(|(_, (body, _))| body.extent > 0)
+        .map(|(at, (body, boxes))| outline(ChunkId(at), body, boxes, alignment))
+        .collect::<Option<_>>()?;
+    let steps = || outlines.iter().flat_map(|outline| &outline.segments);
+    let (begin, end) = (steps().map(|s| s.begin).min()?, steps().map(|s| s.end).max()?);
+    // A range above the best pool does not matter; all others must lie below the bound.
+    let mut reserved = Vec::new();
+    for range in pool.reserved.iter().filter(|range| range.start < best && !range.is_empty()) {
+        if range.end > bound || !range.start.is_multiple_of(alignment) {
+            return None;
+        }
+        reserved.push(range.start..range.end.checked_next_multiple_of(alignment)?);
+    }
+    for range in merged(reserved) {
+        let chunk = ChunkId(u32::MAX);
+        let segments = vec![Segment { chunk, begin, end, low: 0, high: range.end - range.start }];
+        outlines.push(Outline { root: chunk, segments, fixed: Some(range.start) });
+    }
+    Some((outlines, alignment))
+}
+
+/// Sorts ranges, and makes one of those that overlap or touch.
+fn merged(mut ranges: Vec<Range<Bytes>>) -> Vec<Range<Bytes>> {
+    ranges.sort_unstable_by_key(|range| range.start);
+    ranges.dedup_by(|next, last| {
+        let is_one = next.start <= last.end;
+        last.end = if is_one { last.end.max(next.end) } else { last.end };
+        is_one
+    });
+    ranges
+}
+
+/// A body, if all its offsets are multiples of the alignment, its boxes follow each other without a
+/// break, and they need each of its bytes at some time: a byte that none needs must not lie in reserved
+/// bytes either.
+fn outline(number: ChunkId, body: &Body, boxes: &[TimedBox], alignment: Bytes) -> Option<Outline> {
+    let is_aligned = match body.fixed {
+        Some(place) => place.offset.is_multiple_of(alignment),
+        None => body.pools.iter().all(|at| at.modulus == alignment && at.rest == 0),
+    };
+    let needed = merged(boxes.iter().map(|timed| timed.bytes.clone()).collect());
+    let is_needed = matches!(&*needed, [all] if *all == (0..body.extent));
+    if !is_aligned || !is_needed {
+        return None;
+    }
+    let segment = |TimedBox { begin, end, bytes }: &TimedBox| {
+        let (begin, end) = (*begin.first()?, *end.first()?);
+        let (low, high) = (bytes.start, bytes.end.checked_next_multiple_of(alignment)?);
+        let is_some = begin < end && low < high && low.is_multiple_of(alignment);
+        is_some.then_some(Segment { chunk: number, begin, end, low, high })
+    };
+    let mut segments: Vec<Segment> = boxes.iter().map(segment).collect::<Option<_>>()?;
+    segments.sort_unstable_by_key(|segment| segment.begin);
+    let follow = segments.is_sorted_by(|a, b| a.end == b.begin);
+    // A box that takes over the bytes of the one before it makes no staircase.
+    segments.dedup_by(|next, last| {
+        let is_one = (last.end, last.low, last.high) == (next.begin, next.low, next.high);
+        last.end = if is_one { next.end } else { last.end };
+        is_one
+    });
+    let fixed = body.fixed.map(|place| place.offset);
+    follow.then_some(Outline { root: number, segments, fixed })
+}

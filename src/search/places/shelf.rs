@@ -1,0 +1,334 @@
+//! A shelf: some bodies in one bin, packed as low as possible.
+
+use std::{collections::BTreeSet, ops::Range};
+
+use crate::{
+    Bytes, Step,
+    monitor::Monitor,
+    problem::demands::{Body, TimedBox, concurrent},
+    search::{
+        disjunctive::{Disjunctive, FAR, Offered, Pair, Slice},
+        effort::Verdict,
+        places::bins::Bin,
+        statement::{Statement, Times},
+    },
+};
+
+/// Shelves with more pairs of bodies that may clash are not searched.
+const MANY_PAIRS: usize = 20_000;
+
+/// Bytes of a body in a section.
+#[derive(Clone, Copy, Debug)]
+pub struct Slab {
+    pub body: usize,
+    pub low: Bytes,
+    pub high: Bytes,
+}
+
+/// Slabs any two of which may be alive together; with one stream, those of a step.
+pub type Section = Vec<Slab>;
+
+/// Sections of more slabs altogether take too much memory.
+const MANY_SLABS: usize = 50_000_000;
+
+/// Slabs that are compared with a moment in the time of a node.
+const SLABS_PER_NODE: usize = 64;
+
+/// The sections of a problem: with one stream, one for each step where bytes begin to be needed. `None` if the
+/// search must stop, or if with several streams they take more nodes than the budget.
+pub fn sections(
+    statement: &Statement<'_>,
+    budget: u64,
+    monitor: &mut Monitor<'_>,
+) -> Option<Vec<Section>> {
+    let slabs: Vec<(usize, TimedBox)> = (0..)
+        .zip(&*statement.bodies)
+        .flat_map(|(at, body)| statement.problem.disjoint_boxes(body).map(move |slab| (at, slab)))
+        .collect();
+    let nodes = slabs.len().saturating_mul(slabs.len()) / SLABS_PER_NODE;
+    let mut sections = match statement.streams() {
+        1 => alive_in_steps(&slabs, monitor)?,
+        _ if nodes as u64 > budget => return None,
+        _ => alive_together(&slabs, monitor)?,
+    };
+    sections.sort_unstable();
+    sections.dedup();
+    let slab = |at: usize| {
+        let (body, TimedBox { bytes, .. }) = &slabs[at];
+        Slab { body: *body, low: bytes.start, high: bytes.end }
+    };
+    Some(sections.into_iter().map(|section| section.into_iter().map(slab).collect()).collect())
+}
+
+/// The slabs that are alive when one begins, for each, by comparing all with all. `None` if the search must stop.
+fn alive_together(
+    slabs: &[(usize, TimedBox)],
+    monitor: &mut Monitor<'_>,
+) -> Option<Vec<Vec<usize>>> {
+    let alive_at = |cut: &[Step]| {
+        let is_alive = |at: &usize| slabs[*at].1.is_alive_at(cut);
+        (0..slabs.len()).filter(is_alive).collect()
+    };
+    slabs.iter().map(|(_, cut)| (!monitor.must_stop()).then(|| alive_at(&cut.begin))).collect()
+}
+
+/// The slabs that are alive in each step in which one begins, on one stream. `None` if the search must stop, or if
+/// these are too many.
+fn alive_in_steps(
+    slabs: &[(usize, TimedBox)],
+    monitor: &mut Monitor<'_>,
+) -> Option<Vec<Vec<usize>>> {
+    let sorted = |step: fn(&TimedBox) -> Step| {
+        let mut events: Vec<(Step, usize)> =
+            slabs.iter().enumerate().map(|(at, (_, slab))| (step(slab), at)).collect();
+        events.sort_unstable();
+        events
+    };
+    let mut ends = sorted(|slab| slab.end[0]).into_iter().peekable();
+    let mut alive = BTreeSet::new();
+    let (mut sections, mut count) = (Vec::new(), 0);
+    for begun in sorted(|slab| slab.begin[0]).chunk_by(|a, b| a.0 == b.0) {
+        alive.extend(begun.iter().map(|&(_, at)| at));
+        while let Some((_, at)) = ends.next_if(|&(end, _)| end <= begun[0].0) {
+            alive.remove(&at);
+        }
+        count += alive.len();
+        if count > MANY_SLABS || monitor.must_stop() {
+            return None;
+        }
+        sections.push(alive.iter().copied().collect());
+    }
+    Some(sections)
+}
+
+/// Bodies to pack in one bin.
+pub struct Shelf {
+    search: Option<Disjunctive>,
+    /// The number of bodies; reserved ranges follow as bodies that cannot move.
+    bodies: usize,
+    /// By body, the bytes from its lowest to its highest.
+    extents: Vec<Bytes>,
+    /// A limit that no packing meets.
+    pub refuted: Option<Bytes>,
+    /// The lowest packing so far: the size of the bin, and offsets from its base.
+    pub packed: Option<(Bytes, Vec<Bytes>)>,
+}
+
+impl Shelf {
+    /// Creates a shelf for these bodies, which are ascending.
+    pub fn new(
+        statement: &Statement<'_>,
+        sections: &[Section],
+        bin: &Bin,
+        bodies: &[usize],
+        monitor: &mut Monitor<'_>,
+    ) -> Self {
+        let extents = bodies.iter().map(|&at| statement.bodies[at].extent).collect();
+        let search = pack(statement, sections, bin, bodies, monitor);
+        Self { search, bodies: bodies.len(), extents, refuted: None, packed: None }
+    }
+
+    /// The number of nodes so far.
+    pub fn nodes(&self) -> u64 {
+        self.search.as_ref().map_or(0, Disjunctive::nodes)
+    }
+
+    /// Searches for a packing that ends no higher than the limit, within this many nodes.
+    pub fn decide(
+        &mut self,
+        bin: &Bin,
+        limit: Bytes,
+        nodes: u64,
+        stop: &mut impl FnMut(u64) -> bool,
+    ) -> Verdict {
+        if self.packed.as_ref().is_some_and(|&(size, _)| size <= limit) {
+            return Verdict::Packed;
+        }
+        if self.refuted.is_some_and(|refuted| limit <= refuted) {
+            return Verdict::Refuted;
+        }
+        let Some(search) = &mut self.search else { return Verdict::Spent };
+        let verdict = search.decide(limit, nodes, stop);
+        match verdict {
+            Verdict::Packed => {
+                let offsets = search.offsets()[..self.bodies].to_vec();
+                let tops =
+                    offsets.iter().zip(&self.extents).map(|(offset, extent)| offset + extent);
+                self.packed = Some((bin.size(tops.max().unwrap_or(0)), offsets));
+            }
+            Verdict::Refuted => self.refuted = Some(limit),
+            Verdict::Spent => {}
+        }
+        verdict
+    }
+}
+
+/// The search for a shelf; `None` if numbers or pairs are too large for it, or the search must stop.
+fn pack(
+    statement: &Statement<'_>,
+    sections: &[Section],
+    bin: &Bin,
+    bodies: &[usize],
+    monitor: &mut Monitor<'_>,
+) -> Option<Disjunctive> {
+    let whole = |bytes: Bytes| i64::try_from(bytes).ok().filter(|&bytes| bytes < FAR / 4);
+    let total = bodies.iter().map(|&at| &statement.bodies[at]);
+    let total = total.fold(0, |sum: Bytes, body| sum.saturating_add(body.extent));
+    whole(total)?;
+    let (mut tops, mut offered) = (Vec::new(), Vec::new());
+    for &at in bodies {
+        let body = &statement.bodies[at];
+        let allowed = body.pools.iter().find(|allowed| allowed.pool.index() == bin.pool)?;
+        let (modulus, base) = (whole(allowed.modulus)?, whole(bin.base)?);
+        let rest = (whole(allowed.rest)? - base).rem_euclid(modulus);
+        let fixed = match body.fixed {
+            Some(place) => Some(whole(place.offset.checked_sub(bin.base)?)?),
+            None => None,
+        };
+        tops.push(whole(body.extent)?);
+        offered.push(Offered { modulus, rest, fixed });
+    }
+    let mut pairs = Vec::new();
+    for (b, &second) in bodies.iter().enumerate() {
+        if monitor.must_stop() {
+            return None;
+        }
+        for (a, &first) in bodies[..b].iter().enumerate() {
+            let clashes = clashes(statement, first, second);
+            if !clashes.is_empty() {
+                pairs.push(Pair::new([a, b], clashes, 1));
+            }
+        }
+    }
+    for Range { start, end } in bin.reserved.iter().cloned() {
+        let (start, end) = (whole(start)?, whole(end)?);
+        // Reserved bytes may lie above the limit.
+        let at = tops.len();
+        tops.push(i64::MIN / 4);
+        offered.push(Offered { modulus: 1, rest: 0, fixed: Some(start) });
+        for (a, &body) in bodies.iter().enumerate() {
+            let reach = |&(chunk, low): &(_, Bytes)| {
+                let (low, size) = (low.cast_signed(), statement.problem.padded_size(chunk));
+                (low - (end - start), low + size.cast_signed())
+            };
+            let members = &statement.bodies[body].members;
+            pairs.push(Pair::new([a, at], members.iter().map(reach).collect(), 1));
+        }
+    }
+    if pairs.len() > MANY_PAIRS {
+        return None;
+    }
+    let mut slices: Vec<Vec<Slice>> = Vec::new();
+    for section in sections {
+        let mut found = Vec::new();
+        for slab in section {
+            if let Ok(body) = bodies.binary_search(&slab.body) {
+                let (low, high) = (slab.low.cast_signed(), slab.high.cast_signed());
+                found.push(Slice { body, low, high });
+            }
+        }
+        if found.len() > 1 {
+            slices.push(found);
+        }
+    }
+    let mut spans = vec![0..0; tops.len()];
+    for (at, section) in slices.iter().enumerate() {
+        for slice in section {
+            let span = &mut spans[slice.body];
+            *span = if span.end == 0 { at..at + 1 } else { span.start..at + 1 };
+        }
+    }
+    Some(Disjunctive::of_pairs(tops, offered, pairs, slices, spans))
+}
+
+/// The differences of offsets at which two bodies clash: those strictly within a range.
+pub fn clashes(statement: &Statement<'_>, first: usize, second: usize) -> Vec<(i64, i64)> {
+    let mut clashes = Vec::new();
+    let range = |p: &Range<Bytes>, q: &Range<Bytes>| {
+        let [p_low, p_high, q_low, q_high] = [p.start, p.end, q.start, q.end].map(u64::cast_signed);
+        (p_low - q_high, p_high - q_low)
+    };
+    if let Times::Pairs(all) = &statement.times {
+        clashes = all.between(first, second);
+    } else {
+        for p in &statement.boxes[first] {
+            let others = statement.boxes[second].iter().filter(|q| concurrent(p, q));
+            clashes.extend(others.map(|q| range(&p.bytes, &q.bytes)));
+        }
+    }
+    let bytes = |body: &Body, group: &[_]| -> Vec<Range<Bytes>> {
+        let members = body.members.iter().filter(|(chunk, _)| group.contains(chunk));
+        members.map(|&(chunk, at)| at..at + statement.problem.padded_size(chunk)).collect()
+    };
+    for group in statement.apart() {
+        let (p, q) =
+            (bytes(&statement.bodies[first], group), bytes(&statement.bodies[second], group));
+        clashes.extend(p.iter().flat_map(|p| q.iter().map(|q| range(p, q))));
+    }
+    clashes
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicBool;
+
+    use rstest::rstest;
+
+    use super::*;
+    use crate::{Limits, Observer, Problem};
+
+    #[test]
+    fn slabs_of_a_step_are_those_alive_when_one_begins() {
+        let mut monitor = Monitor::new(&Limits::default(), Observer::default());
+        arbtest::arbtest(|random| {
+            let mut slabs = Vec::new();
+            for body in 0..random.int_in_range(0..=12)? {
+                let begin: Step = random.int_in_range(0..=9)?;
+                let end = begin + random.int_in_range(1..=5)?;
+                let slab = TimedBox { begin: [begin].into(), end: [end].into(), bytes: 0..1 };
+                slabs.push((body, slab));
+            }
+            let sorted = |sections: Option<Vec<Vec<usize>>>| {
+                let mut sections = sections.unwrap();
+                sections.sort_unstable();
+                sections.dedup();
+                sections
+            };
+            let by_pairs = sorted(alive_together(&slabs, &mut monitor));
+            assert_eq!(sorted(alive_in_steps(&slabs, &mut monitor)), by_pairs);
+            Ok(())
+        })
+        .budget_ms(200);
+    }
+
+    /// Comparing 20 slabs with 20 moments takes 6 nodes.
+    #[rstest]
+    #[case::enough(2, 6, false, true)]
+    #[case::no_budget(2, 5, false, false)]
+    #[case::one_stream(1, 0, false, true)]
+    #[case::cancelled(2, 6, true, false)]
+    #[case::cancelled_on_one_stream(1, 6, true, false)]
+    fn sections_end_with_the_budget_or_when_cancelled(
+        #[case] streams: usize,
+        #[case] budget: u64,
+        #[case] is_cancelled: bool,
+        #[case] is_found: bool,
+    ) {
+        let mut problem = Problem::builder();
+        problem.streams(streams);
+        for at in 0..20 {
+            let chunk = problem.chunk(at..at + 2, 8);
+            if streams > 1 {
+                problem.clocks(chunk, [at, 0].into(), [at + 2, 1].into(), 0);
+            } else {
+                problem.align(chunk, 8);
+            }
+        }
+        let problem = problem.build().unwrap();
+        let cancel = AtomicBool::new(is_cancelled);
+        let observer = Observer::default().cancel(&cancel);
+        let mut monitor = Monitor::new(&Limits::default(), observer);
+        let found = sections(&Statement::of(&problem), budget, &mut monitor);
+        assert_eq!(found.is_some(), is_found);
+    }
+}

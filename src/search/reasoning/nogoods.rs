@@ -1,0 +1,131 @@
+//! No-goods: a table of states that no packing continues.
+//!
+//! The key is the fingerprint of a component of the problem: the bodies left and the room above
+//! each section. Room is counted from the limit down, so that a no-good serves later rounds and
+//! other limits as well.
+
+#![allow(clippy::cast_possible_truncation, reason = "a part of a hash is a hash")]
+
+use crate::search::state::fingerprint::Fingerprint;
+
+/// A set of fingerprints that forgets when it is full.
+#[derive(Clone, Debug)]
+pub struct Nogoods {
+    /// A power of two of slots; a key lies in one of [`WAYS`] slots from where its sum points.
+    /// The default fingerprint is an empty slot.
+    slots: Vec<Fingerprint>,
+    used: usize,
+    /// The most slots.
+    most: usize,
+}
+
+const WAYS: usize = 4;
+const MOST: usize = 1 << 22;
+const GROWTH: usize = 4;
+
+impl Nogoods {
+    pub fn new() -> Self {
+        Self::one_of(1)
+    }
+
+    /// Creates one of this many tables, which together are no larger than one alone.
+    pub fn one_of(tables: usize) -> Self {
+        Self { slots: vec![Fingerprint::default(); 1 << 12], used: 0, most: MOST / tables }
+    }
+
+    /// Forgets everything.
+    pub fn clear(&mut self) {
+        *self = Self { most: self.most, ..Self::new() };
+    }
+
+    pub fn contains(&self, key: Fingerprint) -> bool {
+        self.places(key).any(|at| self.slots[at] == key)
+    }
+
+    pub fn insert(&mut self, key: Fingerprint) {
+        if self.used * 2 > self.slots.len() && self.slots.len() * GROWTH <= self.most {
+            self.grow();
+        }
+        self.put(key);
+    }
+
+    fn put(&mut self, key: Fingerprint) {
+        let free = self.places(key).find(|&at| self.slots[at] == Fingerprint::default());
+        self.used += usize::from(free.is_some());
+        // If all are taken, the other half of the key chooses the slot to replace.
+        let at = free.or_else(|| self.places(key).nth(key.xor as usize % WAYS));
+        if let Some(at) = at {
+            self.slots[at] = key;
+        }
+    }
+
+    fn places(&self, key: Fingerprint) -> impl Iterator<Item = usize> + use<> {
+        let mask = self.slots.len() - 1;
+        let start = key.sum as usize & mask & !(WAYS - 1);
+        (0..WAYS).map(move |way| start + way)
+    }
+
+    fn grow(&mut self) {
+        let empty = vec![Fingerprint::default(); self.slots.len() * GROWTH];
+        let old = std::mem::replace(&mut self.slots, empty);
+        self.used = 0;
+        for key in old.into_iter().filter(|&key| key != Fingerprint::default()) {
+            self.put(key);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::search::state::fingerprint::scramble;
+
+    fn key(number: u64) -> Fingerprint {
+        Fingerprint { sum: scramble(number), xor: scramble(!number) }
+    }
+
+    #[test]
+    fn nearly_all_no_goods_are_remembered_and_nothing_else() {
+        let mut nogoods = Nogoods::new();
+        for number in 0..50_000 {
+            nogoods.insert(key(number));
+            // The newest key is always in the table.
+            assert!(nogoods.contains(key(number)));
+        }
+        let known = (0..50_000).filter(|&number| nogoods.contains(key(number))).count();
+        assert!(known > 47_500, "{known} of 50000");
+        assert_eq!(
+            nogoods.slots.iter().filter(|&&slot| slot != Fingerprint::default()).count(),
+            known
+        );
+        assert!(!(50_000..100_000).any(|number| nogoods.contains(key(number))));
+    }
+
+    #[test]
+    fn many_tables_are_together_no_larger_than_one() {
+        // A hundredth of the most slots, but a power of four.
+        let mut nogoods = Nogoods::one_of(100);
+        for number in 0..50_000 {
+            nogoods.insert(key(number));
+        }
+        assert_eq!(nogoods.slots.len(), 1 << 14);
+        nogoods.clear();
+        assert_eq!((nogoods.used, nogoods.most), (0, MOST / 100));
+    }
+
+    #[test]
+    fn the_table_grows_with_what_it_holds() {
+        let mut nogoods = Nogoods::new();
+        let least = nogoods.slots.len();
+        for number in 0..50_000 {
+            nogoods.insert(key(number));
+            let (slots, used) = (nogoods.slots.len(), nogoods.used);
+            assert!(
+                2 * used <= slots + 2 && (slots == least || slots <= 8 * used + 8),
+                "{slots} slots, {used} used"
+            );
+        }
+        let used = nogoods.slots.iter().filter(|&&slot| slot != Fingerprint::default()).count();
+        assert_eq!(nogoods.used, used);
+    }
+}

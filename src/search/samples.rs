@@ -1,0 +1,185 @@
+//! Random problems and partial packings for the tests of the search.
+
+use std::ops::Range;
+
+use arbitrary::{Result, Unstructured};
+
+use crate::search::{
+    control::restarts::Restarts,
+    effort::Verdict,
+    state::{
+        instance::{Instance, Item, Outline, Part, Span},
+        skyline::Skyline,
+    },
+};
+use crate::{
+    Problem,
+    problem::{ChunkId, Segment},
+};
+
+/// A random problem of a few chunks, some overwritten once or twice; sometimes aligned and padded.
+pub fn random_problem(random: &mut Unstructured<'_>) -> Result<Problem> {
+    let alignment = *random.choose(&[1, 1, 2, 4])?;
+    let padding = *random.choose(&[0, 0, 1])?;
+    let mut problem = Problem::builder().alignment(alignment).padding(padding);
+    for _ in 0..random.int_in_range(0..=9)? {
+        let mut begin = random.int_in_range(0..=11)?;
+        let mut end = begin + random.int_in_range(1..=5)?;
+        let mut size: u64 = random.int_in_range(1..=9)?;
+        let mut chunk = problem.chunk(begin..end, size);
+        for _ in 0..random.int_in_range(0..=2)? {
+            (begin, end) = (end - 1, end + random.int_in_range(0..=3)?);
+            let offset = random.int_in_range(0..=size - 1)?;
+            size = random.int_in_range(1..=size - offset)?;
+            let overwriter = problem.chunk(begin..end, size);
+            problem.overwrite(overwriter, chunk, offset);
+            chunk = overwriter;
+        }
+    }
+    Ok(problem.build().unwrap())
+}
+
+pub fn instance(problem: &Problem) -> Instance {
+    Instance::new(problem, &problem.roots().collect::<Vec<_>>())
+}
+
+/// The items of an instance, some of them fixed at their offsets in a packing.
+pub fn fixed_at(inst: &Instance, offsets: &[u64], is_fixed: impl Fn(usize) -> bool) -> Instance {
+    let outline = |(at, (item, &offset)): (usize, (&Item, &u64))| {
+        let root = ChunkId::from_index(at);
+        let (begin, end) = (item.first.into(), item.end.into());
+        let segment = Segment { chunk: root, begin, end, low: 0, high: item.size };
+        let fixed = is_fixed(at).then_some(offset);
+        Outline { root, segments: vec![segment], fixed }
+    };
+    let bodies = inst.items.iter().zip(offsets).enumerate();
+    let outlines: Vec<Outline> = bodies.map(outline).collect();
+    Instance::of_outlines(&outlines, inst.align, false)
+}
+
+/// A random instance of rectangles, every third of which is fixed where a packing has it, and a limit of that packing;
+/// `None` if there are staircases, or if no packing is found at once.
+pub fn around_fixed(random: &mut Unstructured<'_>) -> Result<Option<(Instance, u64)>> {
+    let inst = instance(&random_problem(random)?);
+    if !inst.staircases.is_empty() {
+        return Ok(None);
+    }
+    let limit = inst.bound() + random.int_in_range(0..=4)? * inst.align;
+    let mut search = Restarts::new(&inst, 0);
+    if search.decide(limit, 100, u64::MAX, &mut |_| false) != Verdict::Packed {
+        return Ok(None);
+    }
+    let around = fixed_at(&inst, search.offsets(), |at| at.is_multiple_of(3));
+    let limit = limit / around.unit;
+    Ok(Some((around, limit)))
+}
+
+/// Lives of a sawtooth of sizes, which no section leaves alone.
+pub fn sawtooth(lives: u64) -> Problem {
+    let mut problem = Problem::builder();
+    for at in 0..lives {
+        problem.chunk(at..at + 3 + at * 7 % 11, 20 + at * 31 % 50);
+    }
+    problem.build().unwrap()
+}
+
+/// A problem of staircases that can be packed in many orders.
+pub fn interlocking(chains: u64) -> Problem {
+    let mut problem = Problem::builder();
+    for at in 0..chains {
+        let size = 100 + at * 37 % 60;
+        let whole = problem.chunk(at..at + 3 + at % 4, size);
+        let part = problem.chunk(at + 2 + at % 4..at + 9, size / 2 + at % 9);
+        problem.overwrite(part, whole, at * 7 % 20);
+    }
+    problem.build().unwrap()
+}
+
+/// A change of a skyline.
+#[derive(Clone, Copy, Debug)]
+pub enum Change {
+    Place(u32),
+    Hang(u32, u64),
+    Raise(usize, u64),
+}
+
+pub fn apply(sky: &mut Skyline<'_>, change: Change) {
+    match change {
+        Change::Place(item) => sky.place(item),
+        Change::Hang(body, offset) => sky.hang(body, offset),
+        Change::Raise(x, to) => sky.raise(x, to),
+    }
+}
+
+/// The lowest height over a section that is reserved.
+pub fn ceiling(sky: &Skyline<'_>, x: usize) -> u64 {
+    sky.lowest_reserved(x).map_or(u64::MAX, |part| part.low)
+}
+
+/// A random change; `None` if it is not allowed.
+pub fn random_change(random: &mut Unstructured<'_>, sky: &Skyline<'_>) -> Result<Option<Change>> {
+    let inst = sky.inst;
+    if random.ratio(1, 4)? {
+        let x = random.choose_index(inst.sections)?;
+        let to = sky.floor(x) + random.int_in_range(1..=3)?;
+        return Ok(
+            (sky.live(x) && to <= sky.floor(x) + sky.slack(x)).then_some(Change::Raise(x, to))
+        );
+    }
+    let body = random.choose_index(inst.bodies())?;
+    let id = u32::try_from(body).unwrap();
+    if sky.is_placed(id) {
+        return Ok(None);
+    }
+    if let Some(item) = inst.items.get(body) {
+        let mut over = item.sections();
+        let floor = sky.floor(over.start);
+        let rests = over.all(|x| sky.floor(x) == floor && floor + item.size <= ceiling(sky, x));
+        return Ok(rests.then_some(Change::Place(id)));
+    }
+    let offset = random.int_in_range(0..=20)?;
+    let is_free = inst.staircase(id).parts.iter().all(|part| {
+        let span = part.at(offset);
+        let clear = |x| sky.reserved(x).iter().all(|r| span.high <= r.low || r.high <= span.low);
+        part.sections().all(|x| sky.floor(x) <= span.low && clear(x))
+    });
+    Ok(is_free.then_some(Change::Hang(id, offset)))
+}
+
+/// A skyline with some random changes.
+pub fn random_sky<'a>(random: &mut Unstructured<'_>, inst: &'a Instance) -> Result<Skyline<'a>> {
+    let mut sky = Skyline::new(inst, inst.bound() + random.int_in_range(0..=20)?);
+    for _ in 0..random.int_in_range(0..=12)? {
+        if let Some(change) = random_change(random, &sky)? {
+            let mark = sky.mark();
+            apply(&mut sky, change);
+            if !(0..inst.sections).all(|x| sky.fits(x)) {
+                sky.undo(mark);
+            }
+        }
+    }
+    Ok(sky)
+}
+
+/// Bodies lie apart below the limit, and those that cannot move lie where they must.
+pub fn check_places(inst: &Instance, limit: u64, offsets: &[u64]) {
+    for fixed in &inst.fixed {
+        assert_eq!(offsets[fixed.body as usize], inst.offset_of(fixed, limit), "{fixed:?}");
+    }
+    let items = (inst.items.iter())
+        .map(|item| vec![Part { first: item.first, end: item.end, low: 0, high: item.size }]);
+    let staircases = inst.staircases.iter().map(|staircase| staircase.parts.clone());
+    let mut taken: Vec<(Range<usize>, Span)> = Vec::new();
+    for (parts, &offset) in items.chain(staircases).zip(offsets) {
+        let own = taken.len();
+        for part in parts {
+            let (sections, span) = (part.sections(), part.at(offset));
+            assert!(span.high <= limit, "{span:?} exceeds {limit}");
+            let is_apart = |(other, at): &(Range<usize>, Span)| {
+                at.is_clear_of(span) || other.end <= sections.start || sections.end <= other.start
+            };
+            assert!(taken[..own].iter().all(is_apart), "{span:?} in {sections:?}");
+            taken.push((sections, span));
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! The answer of the search.
+
+use crate::search::greedy::{Greedy, Key, MOST_WORK};
+use crate::{Bytes, Problem, monitor::Monitor, plan::Layout};
+
+/// The answer of [`optimize`](super::optimize).
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Solution {
+    /// The best layout found.
+    pub layout: Layout,
+    /// The size of its pool in bytes.
+    pub pool_size: Bytes,
+    /// A lower bound in bytes: the largest number of live bytes, or more if the search has proven
+    /// more.
+    pub lower_bound: Bytes,
+    /// True if the pool is proven the smallest.
+    pub proven_optimal: bool,
+    /// The number of nodes, of all threads.
+    pub nodes: u64,
+}
+
+impl Solution {
+    pub(super) fn of(problem: &Problem, layout: Layout) -> Self {
+        Self::of_bound(problem, layout, problem.lower_bound().bytes)
+    }
+
+    /// As [`of`](Self::of), where the lower bound is known.
+    pub(super) fn of_bound(problem: &Problem, layout: Layout, lower_bound: Bytes) -> Self {
+        Self {
+            pool_size: layout.pool_size(problem),
+            layout,
+            lower_bound,
+            proven_optimal: false,
+            nodes: 0,
+        }
+    }
+
+    /// Replaces the layout by a better one.
+    pub(super) fn improve(&mut self, problem: &Problem, layout: Layout) {
+        let pool_size = layout.pool_size(problem);
+        if pool_size < self.pool_size {
+            (self.layout, self.pool_size) = (layout, pool_size);
+        }
+    }
+
+    /// Packs greedily in one order after the other, until a pool is small enough.
+    pub(super) fn pack(
+        &mut self,
+        problem: &Problem,
+        greedy: &mut Greedy<'_>,
+        orders: &[Key],
+        enough: Bytes,
+        monitor: &mut Monitor<'_>,
+    ) {
+        let most = greedy.work().saturating_add(MOST_WORK);
+        for &key in orders {
+            let Self { lower_bound, pool_size, .. } = *self;
+            let mut stop = || monitor.stop(0, lower_bound, pool_size);
+            if pool_size <= enough || greedy.work() > most || stop() {
+                break;
+            }
+            if let Some(packing) = greedy.pack(key, pool_size, most, &mut stop) {
+                self.improve(problem, packing);
+            }
+        }
+    }
+}
