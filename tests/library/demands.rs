@@ -261,6 +261,20 @@ fn a_required_overwrite_may_be_stated_twice(#[case] has_pool: bool) {
     assert_eq!(builder.build().unwrap().links_taken(), 1);
 }
 
+/// Either joins all four, and so needs the other one, too.
+#[test]
+fn required_overwrites_may_need_each_other() {
+    let mut builder = Problem::builder();
+    let (large, old) = (builder.chunk(7..10, 8), builder.chunk(6..8, 3));
+    let (part, part_of_old) = (builder.chunk(5..6, 6), builder.chunk(1..6, 3));
+    builder.part(part, large, 1).part(part_of_old, old, 0);
+    builder.request(Request::overlap(part, part_of_old, 1).required(true));
+    assert!(builder.build().is_err());
+    let problem = builder.request(Request::overlap(large, old, 2).required(true)).build().unwrap();
+    let plan = Planner::new().plan(&problem).unwrap();
+    assert_eq!((problem.links_taken(), verify(&problem, &plan)), (2, vec![]));
+}
+
 /// Pinned to offset 6, `last` puts `middle` to 9, which no root may have, and the chunk below it to 12.
 #[test]
 fn a_required_overwrite_may_need_an_optional_one() {

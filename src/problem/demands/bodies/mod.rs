@@ -444,8 +444,12 @@ impl<'a> Joiner<'a> {
             return Ok(());
         }
         let related = self.family.has_relatives(x) && self.family.has_relatives(y);
-        for p in self.boxes(x) {
-            for q in self.boxes(y) {
+        let boxes = |one: ChunkId, other: ChunkId, by: i128| {
+            let link = self.pinned.link_to_come(one, (other, by));
+            self.view.boxes(one, link.or(self.links[one.index()]))
+        };
+        for p in boxes(x, y, at_x - at_y) {
+            for q in boxes(y, x, at_y - at_x) {
                 let low = (at_x + i128::from(p.bytes.start)).max(at_y + i128::from(q.bytes.start));
                 let high = (at_x + i128::from(p.bytes.end)).min(at_y + i128::from(q.bytes.end));
                 if low >= high || !concurrent(&p, &q) {

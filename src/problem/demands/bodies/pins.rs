@@ -23,7 +23,14 @@ pub(super) struct Pinned {
     of_pool: Vec<Index>,
     /// By chunk: its pool and its offset there.
     places: Vec<Option<(PoolId, i128)>>,
-    pending: Vec<Option<Link>>,
+    pending: Vec<Option<Pending>>,
+}
+
+/// A request that is allowed and not yet looked at.
+#[derive(Clone, Copy)]
+struct Pending {
+    link: Link,
+    required: bool,
 }
 
 impl Joiner<'_> {
@@ -52,15 +59,16 @@ impl Joiner<'_> {
 
     /// Takes a request into account that is allowed, or no longer once it was looked at.
     pub(super) fn set_pending(&mut self, request: Request, is_pending: bool) {
-        if self.pinned.places.is_empty() {
+        let Request { overwriter, overwritten, offset, below, required, .. } = request;
+        if self.pinned.places.is_empty() && !required {
             return;
         }
-        let Request { overwriter, overwritten, offset, below, .. } = request;
         if self.pinned.pending.is_empty() {
             self.pinned.pending = vec![None; self.view.chunks.len()];
         }
         let link = Link { overwritten, offset, below };
-        self.pinned.pending[overwriter.index()] = is_pending.then_some(link);
+        let pending = Pending { link, required };
+        self.pinned.pending[overwriter.index()] = is_pending.then_some(pending);
     }
 
     pub(super) fn pin(&mut self, chunk: ChunkId, pool: PoolId, offset: i128) {
@@ -143,9 +151,7 @@ impl Joiner<'_> {
         };
         let [of_x, of_y] =
             [(x, y, low_x - low_y), (y, x, low_y - low_x)].map(|(one, other, by)| {
-                let pending = self.pinned.pending.get(one.index()).copied().flatten();
-                let link =
-                    pending.filter(|link| link.overwritten == other && link.distance() == by);
+                let link = self.pinned.pending(one, (other, by)).map(|pending| pending.link);
                 self.view.boxes(one, link.or(self.links[one.index()]))
             });
         of_x.iter().any(|p| of_y.iter().any(|q| meets(p, q)))
@@ -153,6 +159,18 @@ impl Joiner<'_> {
 }
 
 impl Pinned {
+    /// The request to write a chunk over another at this distance, if it is still to be looked at.
+    fn pending(&self, new: ChunkId, (old, distance): (ChunkId, i128)) -> Option<Pending> {
+        let pending = self.pending.get(new.index()).copied().flatten();
+        let is_it = |link: &Link| link.overwritten == old && link.distance() == distance;
+        pending.filter(|pending| is_it(&pending.link))
+    }
+
+    /// The link of such a request if it is required: then it holds, or the problem is refused.
+    pub(super) fn link_to_come(&self, new: ChunkId, old: (ChunkId, i128)) -> Option<Link> {
+        self.pending(new, old).filter(|pending| pending.required).map(|pending| pending.link)
+    }
+
     pub(super) fn place(&self, chunk: ChunkId) -> Option<(PoolId, i128)> {
         self.places.get(chunk.index()).copied().flatten()
     }
