@@ -31,9 +31,13 @@ pub struct Limits {
 /// The default effort in nodes for a gap of less than a percent.
 const NODES: u64 = 50_000;
 
+/// The nodes that each percent of the gap adds, and the most with which a problem is searched.
+const NODES_PER_PERCENT: u64 = 75_000;
+const MAX_NODES: u64 = 1_500_000;
+
 impl Default for Limits {
-    /// Allows 50 000 nodes (some hundredths of a second) and as many again for each percent by which
-    /// the first packings exceed the lower bound, up to a million. Large problems, where a node takes
+    /// Allows 50 000 nodes (some hundredths of a second) and 75 000 more for each percent by which the
+    /// first packings exceed the lower bound, up to 1.5 million. Large problems, where a node takes
     /// longer, get fewer, but never less than 50 000; those of more than 1000 chains get 200 000 more. If
     /// that leaves a problem more than a percent above the bound, up to 6 million follow for a search of
     /// another kind. No time limit; one thread.
@@ -87,8 +91,8 @@ impl Limits {
             return self;
         }
         let percent = u128::from(best - lower_bound) * 100 / u128::from(lower_bound.max(1));
-        let times = u64::try_from(percent).unwrap_or(u64::MAX).saturating_add(1).min(20);
-        self.nodes(NODES.max(NODES * times / weight))
+        let more = u64::try_from(percent).unwrap_or(u64::MAX).saturating_mul(NODES_PER_PERCENT);
+        self.nodes(NODES.max(more.saturating_add(NODES).min(MAX_NODES) / weight))
     }
 
     /// Searches with this many threads.
@@ -152,18 +156,17 @@ impl fmt::Debug for Observer<'_> {
 mod tests {
     use super::*;
 
-    /// Each percent of the gap adds the base effort once more, up to twenty times that effort. The
-    /// sum is divided by the weight of a node, but is never less than the base effort.
+    /// Each percent of the gap adds 75 000 nodes, up to 1.5 million in all. The sum is divided by the weight of a node, but is never less than the base effort.
     #[test]
     fn the_default_effort_follows_the_gap_and_the_size() {
         let stretched = |best, weight| Limits::default().stretched(1000, best, weight).effort();
         for (best, weight, nodes) in [
             (1000, 1, 50_000),
             (1009, 1, 50_000),
-            (1010, 1, 100_000),
-            (1059, 2, 150_000),
-            (1190, 1, 1_000_000),
-            (u64::MAX, 1, 1_000_000),
+            (1010, 1, 125_000),
+            (1059, 2, 212_500),
+            (1190, 1, 1_475_000),
+            (u64::MAX, 1, 1_500_000),
             (1059, 9, 50_000),
         ] {
             assert_eq!(stretched(best, weight), nodes, "pool {best}, weight {weight}");

@@ -32,7 +32,7 @@ const FIRST_EJECTED: u64 = 500_000;
 
 /// The most nodes of ejection on top of the effort if no chain is a staircase. It then packs hundreds of chunks with a
 /// little room to spare, and seldom fewer or tighter ones.
-const MOST_OF_RECTANGLES: u64 = 1_000_000;
+const MOST_OF_RECTANGLES: u64 = 500_000;
 
 /// Of the effort, ejection of rectangles has one in this many nodes.
 const OF_RECTANGLES: u64 = 16;
