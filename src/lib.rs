@@ -48,10 +48,12 @@ mod covered;
 pub mod export;
 #[cfg(feature = "serde")]
 mod file;
+mod flow;
 #[cfg(any(feature = "files", feature = "onnx", feature = "tflite"))]
 pub mod import;
 mod input;
 mod limits;
+mod lists;
 pub mod lower;
 mod monitor;
 pub mod networks;
