@@ -319,6 +319,8 @@ impl Names {
                 after,
                 stream: declared.stream,
                 workspace: declared.workspace,
+                cost: declared.cost.unwrap_or(1),
+                once: declared.once,
                 bodies: declared.bodies.clone(),
             });
         }
@@ -370,7 +372,7 @@ fn twice(builder: &SequenceBuilder, name: &str, first: &Origin, second: &Origin)
 }
 
 impl<T> Dependency<T> {
-    pub(super) fn map<U>(&self, map: impl Fn(&T) -> U) -> Dependency<U> {
+    pub(crate) fn map<U>(&self, map: impl Fn(&T) -> U) -> Dependency<U> {
         let Ok(mapped) = self.try_map(|input| Ok::<U, Infallible>(map(input)));
         mapped
     }

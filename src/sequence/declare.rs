@@ -238,6 +238,8 @@ pub struct Operator {
     pub(crate) after: Vec<OperatorRef>,
     pub(crate) stream: usize,
     pub(crate) workspace: Bytes,
+    pub(crate) cost: Option<u64>,
+    pub(crate) once: bool,
     pub(crate) bodies: Vec<OpSequence>,
 }
 
@@ -323,6 +325,22 @@ impl Operator {
     #[must_use]
     pub fn workspace(mut self, bytes: Bytes) -> Self {
         self.workspace = bytes;
+        self
+    }
+
+    /// Sets what running the operator once costs, for [`recompute`](crate::recompute): nanoseconds, operations,
+    /// bytes moved or any other unit that is the same in the whole sequence. It is 1 if this is never called.
+    #[must_use]
+    pub fn cost(mut self, cost: u64) -> Self {
+        self.cost = Some(cost);
+        self
+    }
+
+    /// States that the operator must not run twice, for [`recompute`](crate::recompute): because it draws random
+    /// numbers, has a side effect, communicates with other machines, or calls the host.
+    #[must_use]
+    pub fn once(mut self) -> Self {
+        self.once = true;
         self
     }
 

@@ -50,6 +50,16 @@ pub enum SequenceError {
         /// The number of operators.
         operators: usize,
     },
+    /// An operator that is to run again where it cannot.
+    #[error(
+        "the operator of step {step} cannot run again before step {before}: it runs at most once again, after its own step and before the last operator"
+    )]
+    WrongRerun {
+        /// The step of the operator.
+        step: usize,
+        /// The step before which it is to run again.
+        before: usize,
+    },
     /// An order in which an operator runs too early.
     #[error("operator '{operator}' would run before '{predecessor}', which must come first")]
     RunsBefore {

@@ -91,6 +91,12 @@ pub struct OperatorEntry {
     /// Bytes of scratch memory; 0 if omitted.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub workspace: Bytes,
+    /// What running it once costs, in any unit; 1 if omitted.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub cost: u64,
+    /// True if it must not run twice; `false` if omitted.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub once: bool,
     /// The sequences that it runs, such as the body of a loop; omitted if there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub bodies: Vec<BodyEntry>,
@@ -99,6 +105,15 @@ pub struct OperatorEntry {
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "as serde asks")]
 fn is_first(stream: &usize) -> bool {
     *stream == 0
+}
+
+const fn one() -> u64 {
+    1
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "as serde asks")]
+fn is_one(cost: &u64) -> bool {
+    *cost == 1
 }
 
 /// A sequence within an operator.
@@ -375,6 +390,8 @@ impl From<&OpSequence> for BodyEntry {
                     after: operator.after.iter().map(operator_ref).collect(),
                     stream: operator.stream,
                     workspace: operator.workspace,
+                    cost: operator.cost,
+                    once: operator.once,
                     bodies: operator.bodies.iter().map(Self::from).collect(),
                 })
                 .collect(),
@@ -419,7 +436,9 @@ impl TryFrom<BodyEntry> for OpSequence {
                 .kind(entry.kind)
                 .inputs(entry.inputs)
                 .on_stream(entry.stream)
-                .workspace(entry.workspace);
+                .workspace(entry.workspace)
+                .cost(entry.cost);
+            operator.once = entry.once;
             for body in entry.bodies {
                 operator = operator.body(body.try_into()?);
             }

@@ -119,6 +119,10 @@ pub struct OperatorNode {
     pub stream: usize,
     /// Bytes of scratch memory that it needs while it runs.
     pub workspace: Bytes,
+    /// What running it once costs, in any unit; see [`Operator::cost`].
+    pub cost: u64,
+    /// True if it must not run twice; see [`Operator::once`].
+    pub once: bool,
     /// The sequences that it runs, one at a time; see [`Operator::body`].
     pub bodies: Vec<OpSequence>,
 }
