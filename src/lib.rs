@@ -62,6 +62,7 @@ pub mod plan;
 pub mod planner;
 mod printable;
 pub mod problem;
+pub mod recompute;
 pub mod report;
 pub mod search;
 #[cfg(test)]

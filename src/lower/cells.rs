@@ -21,6 +21,16 @@ impl Default for Placing {
 }
 
 impl Placing {
+    /// The bytes that a chunk of a size counts on the alignment.
+    pub(crate) fn count(self, size: Bytes) -> Bytes {
+        if size == 0 { 0 } else { self.rounded_up(size) }
+    }
+
+    /// The fewest bytes that a chunk of a size counts off the alignment.
+    pub(crate) fn floor(self, size: Bytes) -> Bytes {
+        if size == 0 { 0 } else { size.saturating_add(self.padding) & !(self.alignment - 1) }
+    }
+
     /// Rounds a number of bytes, with the padding, up to the alignment.
     fn rounded_up(self, bytes: Bytes) -> Bytes {
         let padded = bytes.saturating_add(self.padding);
@@ -59,12 +69,10 @@ impl Cells {
 
     /// The bytes that a chunk of a size counts.
     pub(crate) fn count(&self, chunk: ChunkId, size: Bytes) -> Bytes {
-        match size {
-            0 => 0,
-            _ if self.unaligned[chunk.index()] => {
-                size.saturating_add(self.placing.padding) & !(self.placing.alignment - 1)
-            }
-            _ => self.placing.rounded_up(size),
+        if self.unaligned[chunk.index()] {
+            self.placing.floor(size)
+        } else {
+            self.placing.count(size)
         }
     }
 

@@ -7,6 +7,7 @@ pub mod asked;
 pub mod choices;
 pub mod demands;
 pub mod every_place;
+pub mod expansion;
 pub mod file_mutants;
 pub mod graphs;
 pub mod judge;

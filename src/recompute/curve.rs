@@ -1,0 +1,145 @@
+//! The least recomputation at many capacities.
+
+use crate::{
+    Bytes, OpSequence,
+    recompute::{
+        Recomputation, Recompute, RecomputeError, bound,
+        effort::Effort,
+        found::Sequences,
+        model::Model,
+        search::{Choice, Search},
+    },
+};
+
+/// Answers for many capacities.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Curve {
+    /// The answers, by ascending capacity; the first has the least peak that was found, the last needs no
+    /// recomputation. A larger capacity never costs more.
+    pub points: Vec<CurvePoint>,
+    /// The cost of the given sequence.
+    pub cost: u64,
+    /// The most bytes live at a step of the given sequence.
+    pub given_peak: Bytes,
+    /// A bound in bytes: no expanded sequence in the given order has a smaller peak.
+    pub peak_bound: Bytes,
+}
+
+/// The answer for one capacity.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CurvePoint {
+    /// The capacity in bytes.
+    pub capacity: Bytes,
+    /// What was found for it.
+    pub found: Recomputation,
+}
+
+/// Answers for `points` capacities, at equal distances from the least peak that is found to the peak of the
+/// given sequence. `options` has the effort of all together; its capacity does not count.
+///
+/// ```
+/// use memplan::{networks, recompute::{Recompute, curve}};
+///
+/// let sequence = networks::mobilenet_v2(1)?;
+/// let curve = curve(&sequence, &Recompute::new(), 3)?;
+/// let costs: Vec<u64> = curve.points.iter().map(|point| point.found.extra_cost).collect();
+/// assert!(costs.is_sorted_by(|less, more| less >= more));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+///
+/// As [`Recompute::run`].
+pub fn curve(
+    sequence: &OpSequence,
+    options: &Recompute<'_>,
+    points: usize,
+) -> Result<Curve, RecomputeError> {
+    options.curve_flat(Sequences { given: sequence, flat: sequence }, points)
+}
+
+/// The choice for a capacity, and the bound on its cost.
+struct Answer {
+    capacity: Bytes,
+    choice: Choice,
+    cost_bound: u64,
+}
+
+impl Recompute<'_> {
+    fn curve_flat(&self, sequences: Sequences<'_>, points: usize) -> Result<Curve, RecomputeError> {
+        let model = self.model(sequences.given, sequences.flat)?;
+        let given_peak = self.peak(sequences.flat)?;
+        let peak_bound = bound::peak(&model).min(given_peak);
+        let mut effort = Effort::new(&self.limits, self.observer);
+        let steps = points.max(2) as u64;
+        let whole = effort.limit_to(steps + 1);
+        let least = least_peak(&model, peak_bound, &mut effort);
+        effort.lift(whole);
+        // From the largest capacity on, each answer begins with the one before.
+        let mut answers: Vec<Answer> = Vec::new();
+        let mut seeds = vec![least.thresholds.clone()];
+        let low = least.score.peak;
+        let span = given_peak.saturating_sub(low);
+        for at in (0..steps).rev() {
+            #[allow(clippy::cast_possible_truncation, reason = "at most the span")]
+            let capacity =
+                low + (u128::from(span) * u128::from(at) / u128::from(steps - 1)) as Bytes;
+            let whole = effort.limit_to(at + 1);
+            let one = self.clone().capacity(capacity);
+            let fits = given_peak <= capacity;
+            let cost_bound = if fits { 0 } else { one.cost_bound(&model, &mut effort) };
+            let mut search = Search::new(&model, capacity, &mut effort);
+            search.least_cost = cost_bound;
+            search.run(&seeds);
+            let choice = search.best.take().unwrap_or_else(|| least.clone());
+            effort.lift(whole);
+            seeds.truncate(1);
+            seeds.push(choice.thresholds.clone());
+            answers.push(Answer { capacity, choice, cost_bound });
+        }
+        answers.reverse();
+        for at in 1..answers.len() {
+            if answers[at].choice.score.cost > answers[at - 1].choice.score.cost {
+                answers[at].choice = answers[at - 1].choice.clone();
+            }
+        }
+        let mut points = Vec::with_capacity(answers.len());
+        for Answer { capacity, choice, cost_bound } in answers {
+            let found = self.found(&model, sequences, &choice, cost_bound)?;
+            // The model's peak may differ slightly, so the peak after lowering decides.
+            points.push(CurvePoint { capacity: capacity.max(found.peak), found });
+        }
+        let cost = sequences.flat.operators().iter().map(|one| one.cost).sum();
+        Ok(Curve { points, cost, given_peak, peak_bound })
+    }
+}
+
+/// Rounds of halving the distance between the bound and the least peak so far.
+const ROUNDS: u64 = 6;
+
+/// Searches for the least peak.
+fn least_peak(model: &Model, bound: Bytes, effort: &mut Effort<'_>) -> Choice {
+    let mut search = Search::new(model, 0, effort);
+    let mut best = search.least.clone();
+    let mut low = bound;
+    for round in (1..=ROUNDS).rev() {
+        let middle = low + (best.score.peak.saturating_sub(low)) / 2;
+        let whole = search.effort.limit_to(round);
+        search.budget = middle;
+        search.best = None;
+        search.run_until_found(&[best.thresholds.clone()]);
+        search.effort.lift(whole);
+        if search.least.score.peak < best.score.peak {
+            best = search.least.clone();
+        }
+        if search.best.is_none() {
+            low = middle + 1;
+        }
+        if low >= best.score.peak {
+            break;
+        }
+    }
+    best
+}

@@ -1,0 +1,225 @@
+//! The expanded sequence: the given operators in their order, with copies where some run again.
+
+use std::collections::HashMap;
+
+use crate::{
+    OpSequence, Operator, Output, SequenceError,
+    sequence::{Dependency, Origin, TensorId},
+};
+
+/// A run of an operator that is not at its own step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub struct LaterRun {
+    /// The step of the given sequence right before which it runs, after the later runs with the same
+    /// `before` of operators with smaller steps.
+    pub before: usize,
+    /// The step of the operator in the given sequence.
+    pub step: usize,
+    /// True if the operator runs at its own step as well, so that this is a copy; false if it runs only here,
+    /// because nobody reads its results before.
+    pub is_copy: bool,
+}
+
+impl LaterRun {
+    /// The operator at `step` runs again right before the one at `before`.
+    #[must_use]
+    pub const fn again(step: usize, before: usize) -> Self {
+        Self { before, step, is_copy: true }
+    }
+
+    /// The operator at `step` runs right before the one at `before`, and not at its own step.
+    #[must_use]
+    pub const fn deferred(step: usize, before: usize) -> Self {
+        Self { before, step, is_copy: false }
+    }
+}
+
+/// Returns the sequence in which some operators run a second time, or later. The operators of the given sequence keep
+/// their names, and those of their outputs; copies have `~1` behind them. A reader of a tensor that has been
+/// made again reads the copy, unless the tensor lies in the memory of a graph output.
+///
+/// ```
+/// use memplan::{OpSequence, Operator, Output, recompute::{LaterRun, expand}};
+///
+/// let sequence = OpSequence::builder()
+///     .input("x", 8)
+///     .operator(Operator::new("exp").inputs(["x"]).output(Output::new("a", 8)))
+///     .operator(Operator::new("sum").inputs(["a"]).output(Output::new("s", 1)))
+///     .operator(Operator::new("mul").inputs(["a", "s"]).output(Output::new("y", 8)))
+///     .output("y")
+///     .build()?;
+/// let expanded = expand(&sequence, &[LaterRun::again(0, 2)])?;
+/// let names: Vec<String> = (0..4).map(|step| expanded.operator_name(step)).collect();
+/// assert_eq!(names, ["exp", "sum", "exp~1", "mul"]);
+/// assert_eq!(expanded.operators()[3].inputs[0], expanded.tensor_id("a~1").unwrap());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+///
+/// If an operator would not run later than at its own step, a step is out of range or repeated, or the result is
+/// no right sequence, such as when the sum of its sizes exceeds 64 bits.
+pub fn expand(sequence: &OpSequence, later: &[LaterRun]) -> Result<OpSequence, SequenceError> {
+    let count = sequence.operators().len();
+    let mut sorted = later.to_vec();
+    sorted.sort_unstable();
+    let mut runs_later = vec![false; count];
+    let mut is_deferred = vec![false; count];
+    for &LaterRun { step, before, is_copy } in &sorted {
+        if step >= before || before >= count || std::mem::replace(&mut runs_later[step], true) {
+            return Err(SequenceError::WrongRerun { step, before });
+        }
+        is_deferred[step] = !is_copy;
+    }
+    let mut expansion = Expansion::new(sequence);
+    let mut later = sorted.into_iter().peekable();
+    for (step, is_deferred) in is_deferred.into_iter().enumerate() {
+        while let Some(run) = later.next_if(|run| run.before == step) {
+            expansion.run(run.step, run.is_copy);
+        }
+        if !is_deferred {
+            expansion.run(step, false);
+        }
+    }
+    expansion.builder.build()
+}
+
+/// An expanded sequence under construction.
+struct Expansion<'a> {
+    sequence: &'a OpSequence,
+    builder: crate::sequence::SequenceBuilder,
+    /// By tensor: the name that readers use from here on.
+    names: Vec<Box<str>>,
+    /// By tensor: true if it shares memory with a graph output, which is never made again.
+    kept: Vec<bool>,
+    /// By step: the place of the operator in the expanded sequence.
+    places: Vec<usize>,
+    added: usize,
+    /// The names given to copies; none of them is one of the sequence.
+    given: HashMap<Box<str>, usize>,
+}
+
+impl<'a> Expansion<'a> {
+    fn new(sequence: &'a OpSequence) -> Self {
+        let mut builder = OpSequence::builder();
+        for tensor in sequence.tensors() {
+            match tensor.origin {
+                Origin::Input => {
+                    builder.input(tensor.name.clone(), tensor.size.unwrap_or(0));
+                }
+                Origin::Weight => {
+                    builder.weight(tensor.name.clone(), tensor.size);
+                }
+                Origin::Output { .. } => {}
+            }
+            if let Some(tensor_type) = &tensor.tensor_type {
+                builder.tensor_type(tensor.name.clone(), tensor_type.clone());
+            }
+        }
+        for &output in sequence.outputs() {
+            builder.output(sequence.tensor(output).name.clone());
+        }
+        for (name, &range) in sequence.dims() {
+            builder.dim(name.clone(), range);
+        }
+        let count = sequence.operators().len();
+        Self {
+            sequence,
+            builder,
+            names: sequence.tensors().iter().map(|tensor| tensor.name.clone()).collect(),
+            kept: kept(sequence),
+            places: vec![0; count],
+            added: 0,
+            given: HashMap::new(),
+        }
+    }
+
+    /// Adds an operator, or its copy.
+    fn run(&mut self, step: usize, is_copy: bool) {
+        let sequence = self.sequence;
+        let node = &sequence.operators()[step];
+        let name = match &*node.name {
+            "" => Box::default(),
+            name if is_copy => format!("{name}~1").into(),
+            name => name.into(),
+        };
+        let mut operator = Operator::new(name)
+            .kind(node.kind.clone())
+            .inputs(node.inputs.iter().map(|input| self.names[input.index()].clone()))
+            .on_stream(node.stream)
+            .workspace(node.workspace)
+            .cost(node.cost);
+        operator.once = node.once;
+        operator.bodies.clone_from(&node.bodies);
+        if !is_copy {
+            operator =
+                node.after.iter().fold(operator, |one, &first| one.after(self.places[first]));
+            self.places[step] = self.added;
+        }
+        let outputs: Vec<(TensorId, Box<str>)> = node
+            .outputs
+            .iter()
+            .map(|&output| (output, self.output_name(output, is_copy)))
+            .collect();
+        for (output, name) in &outputs {
+            let tensor = sequence.tensor(*output);
+            let dependency = match &tensor.origin {
+                Origin::Output { dependency, .. } => {
+                    dependency.map(|input: &TensorId| self.names[input.index()].clone())
+                }
+                Origin::Input | Origin::Weight => Dependency::Fresh,
+            };
+            if let (true, Some(tensor_type)) = (is_copy, &tensor.tensor_type) {
+                self.builder.tensor_type(name.clone(), tensor_type.clone());
+            }
+            let size = tensor.size.unwrap_or(0);
+            let declared = Output::new(name.clone(), size).basis(tensor.basis);
+            operator = operator.output(Output { dependency, ..declared });
+        }
+        for (output, name) in outputs {
+            if is_copy && !self.kept[output.index()] {
+                self.names[output.index()] = name;
+            }
+        }
+        self.builder.operator(operator);
+        self.added += 1;
+    }
+
+    fn output_name(&mut self, output: TensorId, is_copy: bool) -> Box<str> {
+        let name = &self.sequence.tensor(output).name;
+        if !is_copy {
+            return name.clone();
+        }
+        let mut copy: Box<str> = format!("{name}~1").into();
+        while self.sequence.tensor_id(&copy).is_some()
+            || self.given.insert(copy.clone(), output.index()).is_some()
+        {
+            copy = format!("{copy}~1").into();
+        }
+        copy
+    }
+}
+
+/// By tensor: true if it shares memory with a graph output.
+fn kept(sequence: &OpSequence) -> Vec<bool> {
+    let mut root: Vec<usize> = (0..sequence.tensors().len()).collect();
+    for &output in sequence.operators().iter().flat_map(|operator| &operator.outputs) {
+        let Origin::Output { dependency, .. } = &sequence.tensor(output).origin else { continue };
+        let shared = match dependency {
+            Dependency::Reads { input, .. } => Some(*input),
+            Dependency::Overwrites(overwrites) => {
+                overwrites.iter().find(|overwrite| overwrite.required).map(|one| one.input)
+            }
+            Dependency::Fresh | Dependency::Gathers(_) => None,
+        };
+        if let Some(input) = shared {
+            root[output.index()] = root[input.index()];
+        }
+    }
+    let mut is_kept = vec![false; root.len()];
+    for &output in sequence.outputs() {
+        is_kept[root[output.index()]] = true;
+    }
+    root.iter().map(|&root| is_kept[root]).collect()
+}

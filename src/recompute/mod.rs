@@ -1,0 +1,211 @@
+//! Recomputation (rematerialization): some operators run twice, so that fewer bytes are live at the peak.
+//!
+//! A training step keeps what its forward pass makes for its backward pass, and so does any network with
+//! long skip connections. What is dropped after its last reader and made again before its next one needs no
+//! memory in between. [`Recompute`] finds out what to make again so that the peak is within a capacity and
+//! the extra work is least, and [`curve`] does so for many capacities. The result is an ordinary
+//! [`OpSequence`], in which [`expand`] has added copies of operators.
+//!
+//! | file | idea |
+//! | --- | --- |
+//! | `model` | operators, storages and values as numbers |
+//! | `sweep` | the live bytes of an expanded sequence, by one walk over it |
+//! | `gaps` | the gaps between readers, over which results may be dropped |
+//! | `cuts` | what to make again at a price of bytes, by minimum cuts |
+//! | `search` | the list of what follows |
+//! | `seeds` | choices to begin from, by cuts |
+//! | `repair` | drops more until it fits, then keeps again what it can |
+//! | `anneal` | improves a choice by random changes |
+//! | `bound` | the least peak and the least cost of all expanded sequences |
+//! | `expand` | the expanded sequence |
+//! | `found` | the answers of a search |
+//! | `curve` | answers for many capacities |
+
+mod anneal;
+mod bound;
+mod curve;
+mod cuts;
+mod effort;
+mod expand;
+mod found;
+mod gaps;
+mod model;
+mod repair;
+mod search;
+mod seeds;
+mod sweep;
+#[cfg(test)]
+mod tests;
+
+pub use curve::{Curve, CurvePoint, curve};
+pub use expand::{LaterRun, expand};
+pub use found::{Recomputation, Recomputed};
+
+use crate::{
+    Bytes, Limits, Observer, OpSequence, ProblemError, SequenceError,
+    lower::{LoweringOptions, Placing},
+};
+use effort::Effort;
+use found::Sequences;
+use model::Model;
+
+/// A sequence cannot be recomputed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RecomputeError {
+    /// The sequence cannot be lowered, or runs on several streams.
+    #[error(transparent)]
+    Sequence(#[from] SequenceError),
+    /// The alignment or padding is invalid.
+    #[error(transparent)]
+    Problem(#[from] ProblemError),
+    /// The sum of the costs, each counted twice, exceeds 64 bits.
+    #[error("twice the sum of the costs of all operators is more than 64 bits hold")]
+    CostOverflow,
+}
+
+/// A search for the least recomputation within a capacity.
+///
+/// ```
+/// use memplan::{OpSequence, Operator, Output, recompute::{Recompute, Recomputed}};
+///
+/// // Activations of a forward pass, which a backward pass reads in reverse.
+/// let mut step = OpSequence::builder();
+/// step.input("a0", 100);
+/// for layer in 1..=8 {
+///     let below = format!("a{}", layer - 1);
+///     step.operator(Operator::new(format!("f{layer}")).inputs([below]).output(Output::new(format!("a{layer}"), 100)));
+/// }
+/// for layer in (1..=8).rev() {
+///     let mut inputs = vec![format!("a{layer}"), format!("a{}", layer - 1)];
+///     inputs.extend((layer < 8).then(|| format!("g{}", layer + 1)));
+///     step.operator(Operator::new(format!("b{layer}")).inputs(inputs).output(Output::new(format!("g{layer}"), 100)));
+/// }
+/// let step = step.output("g1").build()?;
+///
+/// let Recomputed::Found(found) = Recompute::new().capacity(600).run(&step)? else { panic!() };
+/// assert!(found.peak <= 600);
+/// assert_eq!(found.extra_cost, found.runs_twice().count() as u64);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Recompute<'a> {
+    capacity: Bytes,
+    lowering: LoweringOptions,
+    placing: Placing,
+    limits: Limits,
+    observer: Observer<'a>,
+}
+
+/// The default limits of a search: 1 000 000 nodes, which take about a second.
+#[must_use]
+pub fn default_limits() -> Limits {
+    Limits::default().nodes(1_000_000)
+}
+
+impl Default for Recompute<'_> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Recompute<'_> {
+    /// Starts with no limit of the capacity, the default [`LoweringOptions`], alignment 1, no padding, and
+    /// the [`default_limits`].
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            capacity: Bytes::MAX,
+            lowering: LoweringOptions::default(),
+            placing: Placing::default(),
+            limits: default_limits(),
+            observer: Observer::default(),
+        }
+    }
+
+    /// Sets the most bytes that may be live at once.
+    #[must_use]
+    pub fn capacity(mut self, bytes: Bytes) -> Self {
+        self.capacity = bytes;
+        self
+    }
+
+    /// Limits the effort to this many nodes, which take about a microsecond each.
+    #[must_use]
+    pub fn effort(mut self, nodes: u64) -> Self {
+        self.limits = self.limits.nodes(nodes);
+        self
+    }
+
+    /// Limits the search. It uses one thread, however many are allowed.
+    #[must_use]
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Lowers sequences with these options. Gathered inputs count as copied.
+    #[must_use]
+    pub fn lowering(mut self, options: LoweringOptions) -> Self {
+        self.lowering = options;
+        self
+    }
+
+    /// Aligns the offsets of roots to a power of two in bytes.
+    #[must_use]
+    pub fn alignment(mut self, bytes: Bytes) -> Self {
+        self.placing.alignment = bytes;
+        self
+    }
+
+    /// Adds bytes to the size of every chunk.
+    #[must_use]
+    pub fn padding(mut self, bytes: Bytes) -> Self {
+        self.placing.padding = bytes;
+        self
+    }
+
+    /// Lets the caller watch and cancel the search. A cancelled search soon returns the best that it has. The
+    /// progress is in bytes at the peak.
+    #[must_use]
+    pub fn observer(self, observer: Observer<'_>) -> Recompute<'_> {
+        Recompute { observer, ..self }
+    }
+
+    /// Searches for the cheapest expanded sequence whose live bytes never exceed the capacity.
+    ///
+    /// # Errors
+    ///
+    /// If the sequence cannot be lowered, runs on several streams or has bodies, the alignment is not a power
+    /// of two, or a sum of sizes or of costs exceeds 64 bits.
+    pub fn run(&self, sequence: &OpSequence) -> Result<Recomputed, RecomputeError> {
+        self.run_flat(sequence, sequence)
+    }
+
+    /// Does the same for `given` with its bodies, where `flat` has their workspace instead of them. The
+    /// expanded sequence has bodies.
+    pub(crate) fn run_flat(
+        &self,
+        given: &OpSequence,
+        flat: &OpSequence,
+    ) -> Result<Recomputed, RecomputeError> {
+        let model = self.model(given, flat)?;
+        let mut effort = Effort::new(&self.limits, self.observer);
+        self.find(&model, Sequences { given, flat }, &mut effort)
+    }
+
+    /// Checks a sequence and makes its model.
+    fn model(&self, given: &OpSequence, flat: &OpSequence) -> Result<Model, RecomputeError> {
+        if flat.streams() > 1 {
+            return Err(SequenceError::SeveralStreams.into());
+        }
+        self.peak(flat)?;
+        let sum =
+            |sum: u64, operator: &crate::sequence::OperatorNode| sum.checked_add(operator.cost);
+        let total = flat.operators().iter().try_fold(0, sum);
+        if total.is_none_or(|total| total > u64::MAX / 2) {
+            return Err(RecomputeError::CostOverflow);
+        }
+        Ok(Model::new(given, flat, self.lowering, self.placing))
+    }
+}

@@ -1,0 +1,372 @@
+//! The operators and their memory, as numbers.
+//!
+//! A *storage* is memory that one operator makes, or that is supplied in the pool. A *value* is a tensor
+//! in a storage: the tensor that the storage was made for, a view of it, or a required update of it.
+//! Tensors outside the pool need no bytes and are always there, so they are no values.
+
+use std::collections::BTreeSet;
+
+use crate::{
+    Bytes, OpSequence,
+    lists::{Lists, NOBODY, narrow},
+    lower::{LoweringOptions, Placing},
+    sequence::{Dependency, Origin, Overwrite, TensorId},
+};
+
+/// Memory that one operator makes, or that is supplied.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Storage {
+    /// The bytes that it counts: with the padding, in multiples of the alignment.
+    pub(super) bytes: Bytes,
+    /// The bytes that it counts wherever a planner puts it.
+    pub(super) least: Bytes,
+    /// The operator that makes it; [`NOBODY`] if it is supplied.
+    pub(super) producer: u32,
+    /// True if it lives to the end, because a result of the sequence lies in it. Readers never need a
+    /// copy of it.
+    pub(super) kept: bool,
+}
+
+/// A tensor in a storage.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Value {
+    pub(super) storage: u32,
+    /// The value that it is a view or an update of; [`NOBODY`] if it is the storage's own.
+    pub(super) of: u32,
+}
+
+/// An output that may lie over an input which dies in the same step.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Overlay {
+    pub(super) output: u32,
+    pub(super) input: u32,
+    pub(super) bytes: Bytes,
+}
+
+/// A sequence as the search sees it.
+#[derive(Clone, Debug)]
+pub(super) struct Model {
+    pub(super) cost: Vec<u64>,
+    pub(super) workspace: Vec<Bytes>,
+    /// By operator: the last step before which it may run again; 0 if it must not.
+    pub(super) latest: Vec<u32>,
+    /// By operator: the operator that makes the storage if it only makes views of it, otherwise itself.
+    /// Views are made again with their storage.
+    pub(super) leader: Vec<u32>,
+    pub(super) values: Vec<Value>,
+    pub(super) storages: Vec<Storage>,
+    /// The values that each operator reads, without repeats.
+    pub(super) reads: Lists,
+    /// The values that each operator makes.
+    pub(super) makes: Lists,
+    /// The operators that read values of each operator in storages that are not kept; ascending.
+    pub(super) readers: Lists,
+    /// The operators that read each storage through any of its values, except those that only make views of
+    /// it; ascending. Empty for storages that are kept.
+    pub(super) users: Lists,
+    /// By operator: true if it makes a storage that is kept. It always runs at its own step.
+    pub(super) makes_kept: Vec<bool>,
+    /// By operator: the overlays of its outputs, in order of preference.
+    pub(super) overlays: Vec<Vec<Overlay>>,
+    /// By operator: the most bytes that its outputs and inputs may share in its step.
+    pub(super) shared: Vec<Bytes>,
+}
+
+impl Model {
+    /// Makes a model of `sequence`, which needs a size for everything in the pool. `given` is the same
+    /// sequence before its bodies became workspace.
+    pub(super) fn new(
+        given: &OpSequence,
+        sequence: &OpSequence,
+        options: LoweringOptions,
+        placing: Placing,
+    ) -> Self {
+        let mut draft = Draft::new(sequence, options, placing);
+        for step in 0..sequence.operators().len() {
+            draft.add_operator(step);
+        }
+        draft.finish(given)
+    }
+
+    pub(super) fn operators(&self) -> usize {
+        self.cost.len()
+    }
+
+    /// The storage of a value.
+    pub(super) fn storage_of(&self, value: u32) -> &Storage {
+        &self.storages[self.values[value as usize].storage as usize]
+    }
+
+    /// The operators that may run again by a choice of their own, not only because a storage does of which
+    /// they make views.
+    pub(super) fn candidates(&self) -> Vec<u32> {
+        (0..narrow(self.operators()))
+            .filter(|&operator| {
+                let at = operator as usize;
+                self.latest[at] > 0
+                    && self.leader[at] == operator
+                    && !self.readers.get(at).is_empty()
+                    && self
+                        .makes
+                        .get(at)
+                        .iter()
+                        .any(|&value| self.values[value as usize].of == NOBODY)
+            })
+            .collect()
+    }
+}
+
+/// A model under construction.
+struct Draft<'a> {
+    sequence: &'a OpSequence,
+    options: LoweringOptions,
+    placing: Placing,
+    /// By tensor: its value.
+    value_of: Vec<u32>,
+    /// By tensor: the tensor whose memory it shares; itself if it has its own.
+    root: Vec<TensorId>,
+    /// By tensor that has memory of its own: the first step that updates it.
+    updated_at: Vec<u32>,
+    values: Vec<Value>,
+    storages: Vec<Storage>,
+    overlays: Vec<Vec<Overlay>>,
+    shared: Vec<Bytes>,
+    leader: Vec<u32>,
+}
+
+impl<'a> Draft<'a> {
+    fn new(sequence: &'a OpSequence, options: LoweringOptions, placing: Placing) -> Self {
+        let count = sequence.tensors().len();
+        let operators = sequence.operators().len();
+        let mut draft = Self {
+            sequence,
+            options,
+            placing,
+            value_of: vec![NOBODY; count],
+            root: (0..count).map(TensorId::from_index).collect(),
+            updated_at: vec![NOBODY; count],
+            values: Vec::new(),
+            storages: Vec::new(),
+            overlays: vec![Vec::new(); operators],
+            shared: vec![0; operators],
+            leader: (0..narrow(operators)).collect(),
+        };
+        for (index, tensor) in sequence.tensors().iter().enumerate() {
+            let (in_pool, kept) = match tensor.origin {
+                Origin::Input => (options.inputs_in_pool, false),
+                Origin::Weight => (options.weights_in_pool, true),
+                Origin::Output { .. } => continue,
+            };
+            if in_pool {
+                draft.add_storage(TensorId::from_index(index), NOBODY, kept);
+            }
+        }
+        draft
+    }
+
+    fn add_storage(&mut self, tensor: TensorId, producer: u32, kept: bool) {
+        let size = self.sequence.tensor(tensor).size.unwrap_or(0);
+        if size == 0 {
+            return;
+        }
+        self.value_of[tensor.index()] = narrow(self.values.len());
+        self.values.push(Value { storage: narrow(self.storages.len()), of: NOBODY });
+        let bytes = self.placing.count(size);
+        self.storages.push(Storage { bytes, least: bytes, producer, kept });
+    }
+
+    /// Lets a tensor share the memory of another one.
+    fn share(&mut self, tensor: TensorId, with: TensorId) {
+        self.root[tensor.index()] = self.root[with.index()];
+        let of = self.value_of[with.index()];
+        if of != NOBODY && self.sequence.tensor(tensor).size != Some(0) {
+            self.value_of[tensor.index()] = narrow(self.values.len());
+            self.values.push(Value { storage: self.values[of as usize].storage, of });
+        }
+    }
+
+    fn add_operator(&mut self, step: usize) {
+        let operator = &self.sequence.operators()[step];
+        let mut viewed = None;
+        let mut makes_storage = operator.outputs.is_empty();
+        for &output in &operator.outputs {
+            let Origin::Output { dependency, .. } = &self.sequence.tensor(output).origin else {
+                continue;
+            };
+            match dependency {
+                Dependency::Reads { input, .. } if self.options.views => {
+                    self.share(output, *input);
+                    viewed = viewed.or(Some(self.root[input.index()]));
+                    continue;
+                }
+                Dependency::Overwrites(overwrites) => {
+                    if let Some(update) = overwrites.iter().find(|overwrite| overwrite.required) {
+                        self.share(output, update.input);
+                        let root = self.root[update.input.index()].index();
+                        self.updated_at[root] = self.updated_at[root].min(narrow(step));
+                        makes_storage = true;
+                        continue;
+                    }
+                    self.add_storage(output, narrow(step), false);
+                    self.add_overlays(step, output, overwrites);
+                }
+                Dependency::Gathers(gathers) => {
+                    self.add_storage(output, narrow(step), false);
+                    if self.options.gathers {
+                        for gather in gathers {
+                            self.gather(gather.input);
+                        }
+                    }
+                }
+                _ => self.add_storage(output, narrow(step), false),
+            }
+            makes_storage = true;
+        }
+        if let (false, Some(root)) = (makes_storage, viewed)
+            && let Origin::Output { step: producer, .. } = self.sequence.tensor(root).origin
+        {
+            self.leader[step] = self.leader[producer];
+        }
+    }
+
+    fn add_overlays(&mut self, step: usize, output: TensorId, overwrites: &[Overwrite<TensorId>]) {
+        let value = self.value_of[output.index()];
+        if value == NOBODY || !self.options.inplace {
+            return;
+        }
+        let storage = self.values[value as usize].storage;
+        let size = self.sequence.tensor(output).size.unwrap_or(0);
+        let mut is_shared = false;
+        for overwrite in overwrites {
+            let input = self.value_of[overwrite.input.index()];
+            if input == NOBODY {
+                // An output may lie outside the pool, over memory that is supplied.
+                continue;
+            }
+            is_shared = true;
+            let bytes = match overwrite.below {
+                0 => self.placing.count(size),
+                below => self.placing.floor(size.saturating_sub(below)),
+            };
+            let place = overwrite.offset + overwrite.below;
+            if !place.is_multiple_of(self.placing.alignment) {
+                self.storages[storage as usize].least = self.placing.floor(size);
+            }
+            self.overlays[step].push(Overlay { output: storage, input, bytes });
+        }
+        if is_shared {
+            // Whatever an overwriter lies over may lie off the alignment itself.
+            let floor = self.placing.floor(size);
+            let least = &mut self.storages[storage as usize].least;
+            *least = floor.min(*least);
+            self.shared[step] += self.placing.count(size);
+        }
+    }
+
+    /// Notes that an input may lie inside an output that gathers it, for as long as both live.
+    fn gather(&mut self, input: TensorId) {
+        let value = self.value_of[input.index()];
+        if value != NOBODY {
+            self.storages[self.values[value as usize].storage as usize].least = 0;
+        }
+    }
+
+    fn finish(mut self, given: &OpSequence) -> Model {
+        for &output in self.sequence.outputs() {
+            let value = self.value_of[output.index()];
+            if value != NOBODY {
+                self.storages[self.values[value as usize].storage as usize].kept = true;
+            }
+        }
+        let operators = self.sequence.operators();
+        let value_of = &self.value_of;
+        let reads = Lists::new(operators.iter().map(|operator| {
+            let values = operator.inputs.iter().map(|input| value_of[input.index()]);
+            values.filter(|&value| value != NOBODY).collect::<BTreeSet<u32>>()
+        }));
+        let makes = Lists::new(operators.iter().map(|operator| {
+            let values = operator.outputs.iter().map(|output| value_of[output.index()]);
+            values.filter(|&value| value != NOBODY).collect::<Vec<u32>>()
+        }));
+        let mut producers = vec![NOBODY; self.values.len()];
+        for step in 0..operators.len() {
+            for &value in makes.get(step) {
+                producers[value as usize] = narrow(step);
+            }
+        }
+        let mut readers = vec![Vec::new(); operators.len()];
+        let mut users = vec![Vec::new(); self.storages.len()];
+        for step in 0..operators.len() {
+            for &value in reads.get(step) {
+                let storage = self.values[value as usize].storage as usize;
+                let producer = producers[value as usize];
+                let is_view = self.leader[step] != narrow(step);
+                let list: &mut Vec<u32> = &mut users[storage];
+                if !is_view && !self.storages[storage].kept && list.last() != Some(&narrow(step)) {
+                    list.push(narrow(step));
+                }
+                if producer != NOBODY && !self.storages[storage].kept {
+                    let list: &mut Vec<u32> = &mut readers[producer as usize];
+                    if list.last() != Some(&narrow(step)) {
+                        list.push(narrow(step));
+                    }
+                }
+            }
+        }
+        let is_kept =
+            |value: &u32| self.storages[self.values[*value as usize].storage as usize].kept;
+        let makes_kept =
+            (0..operators.len()).map(|step| makes.get(step).iter().any(is_kept)).collect();
+        Model {
+            makes_kept,
+            cost: operators.iter().map(|operator| operator.cost).collect(),
+            workspace: operators.iter().map(|one| self.placing.count(one.workspace)).collect(),
+            latest: self.latest(given),
+            leader: self.leader,
+            values: self.values,
+            storages: self.storages,
+            reads,
+            makes,
+            readers: Lists::new(readers),
+            users: Lists::new(users),
+            overlays: self.overlays,
+            shared: self.shared,
+        }
+    }
+
+    /// By operator: the last step before which it may run again; 0 if it must not.
+    fn latest(&self, given: &OpSequence) -> Vec<u32> {
+        let operators = given.operators();
+        let mut latest = vec![narrow(operators.len()); operators.len()];
+        let producer = |tensor: TensorId| match given.tensor(tensor).origin {
+            Origin::Output { step, .. } => Some(step),
+            Origin::Input | Origin::Weight => None,
+        };
+        for (step, operator) in operators.iter().enumerate() {
+            // Operators that are ordered by something other than tensors have side effects.
+            let has_effect = operator.once || !operator.after.is_empty();
+            if has_effect || !operator.bodies.is_empty() || operator.outputs.is_empty() {
+                latest[step] = 0;
+            }
+            for &first in &operator.after {
+                latest[first] = 0;
+            }
+            if !operator.bodies.is_empty() {
+                // Bodies know the tensors around them by name.
+                for producer in operator.inputs.iter().filter_map(|&input| producer(input)) {
+                    latest[producer] = 0;
+                }
+            }
+            for &input in &operator.inputs {
+                latest[step] = latest[step].min(self.updated_at[self.root[input.index()].index()]);
+            }
+            for &output in &operator.outputs {
+                if self.updated_at[self.root[output.index()].index()] != NOBODY {
+                    // The value that it made is gone after the update.
+                    latest[step] = 0;
+                }
+            }
+        }
+        latest
+    }
+}

@@ -1,0 +1,10 @@
+//! Expanded sequences are right, within their capacity, and as cheap as they state.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod curves;
+mod oracle;
+mod refusals;
+mod right;
+mod steps;

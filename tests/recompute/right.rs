@@ -1,0 +1,126 @@
+//! What is found is an expansion of the given sequence, is within its capacity, and states its cost and peak.
+
+use arbitrary::Unstructured;
+use memplan::{
+    Bytes, OpSequence, Planner, Strategy,
+    lower::{LoweringOptions, lower},
+    recompute::{Recompute, Recomputed, expand},
+    verify::verify,
+};
+
+use super::steps::{chain, random_step};
+use crate::common::{demands::Dice, expansion, machine, random::random_sequence, seeds::bytes_of};
+
+/// The peak that lowering counts, with all gathered inputs copied.
+fn peak(sequence: &OpSequence) -> Bytes {
+    let options = LoweringOptions::default().gathers(false);
+    lower(sequence, options).unwrap().problem.lower_bound().bytes
+}
+
+/// Checks an answer for a capacity; returns the extra cost.
+fn check(given: &OpSequence, capacity: Bytes, found: &Recomputed) -> Option<u64> {
+    match found {
+        Recomputed::Found(found) => {
+            let cost = expansion::check(given, &found.sequence)
+                .unwrap_or_else(|reason| panic!("{reason}"));
+            let whole: u64 = given.operators().iter().map(|operator| operator.cost).sum();
+            assert_eq!((found.extra_cost, found.cost), (cost, whole + cost));
+            assert_eq!((found.peak, found.given_peak), (peak(&found.sequence), peak(given)));
+            assert!(found.peak_bound <= found.peak && found.peak <= capacity);
+            assert!(found.cost_bound <= found.extra_cost);
+            assert_eq!(found.sequence, expand(given, &found.later).unwrap());
+            Some(cost)
+        }
+        Recomputed::Impossible { peak_bound } => {
+            assert!(*peak_bound > capacity && *peak_bound <= peak(given));
+            None
+        }
+        Recomputed::NotFound { least_peak, peak_bound } => {
+            assert!(*peak_bound <= capacity && *least_peak > capacity);
+            None
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Searches at several parts of the given peak.
+fn check_at_all_parts(given: &OpSequence, effort: u64) -> u64 {
+    let full = peak(given);
+    let mut found_some = 0;
+    for part in [10, 8, 7, 6, 5, 3] {
+        let capacity = full * part / 10;
+        let found = Recompute::new().capacity(capacity).effort(effort).run(given).unwrap();
+        if check(given, capacity, &found).is_some_and(|cost| cost > 0) {
+            found_some += 1;
+        }
+        if let Recomputed::Found(found) = found {
+            let plan = Planner::new().plan(&found.sequence).unwrap();
+            assert!(verify(&found.sequence, &plan).is_empty());
+        }
+    }
+    found_some
+}
+
+#[test]
+fn random_steps_are_expanded_rightly() {
+    let mut dice = Dice(3);
+    let found: u64 = (0..40)
+        .map(|_| {
+            let step = random_step(&mut dice, 12);
+            check_at_all_parts(&step, 5_000)
+        })
+        .sum();
+    assert!(found > 60, "only {found} of 240 searches made anything again");
+}
+
+/// Sequences with views, updates, gathers, bodies without names and all that a sequence may have.
+#[test]
+fn random_sequences_are_expanded_rightly() {
+    for seed in 0..150 {
+        let bytes = bytes_of(seed);
+        let Ok(Ok(sequence)) = random_sequence(&mut Unstructured::new(&bytes), 10) else {
+            continue;
+        };
+        if lower(&sequence, LoweringOptions::default()).is_ok() && sequence.streams() == 1 {
+            assert_eq!(expansion::check(&sequence, &sequence), Ok(0), "seed {seed}");
+            check_at_all_parts(&sequence, 2_000);
+        }
+    }
+}
+
+/// A machine runs the plan of an expanded sequence, and no value is lost.
+#[test]
+fn expanded_sequences_run_in_their_pool() {
+    let mut dice = Dice(5);
+    let mut runs = 0;
+    for _ in 0..40 {
+        let step = random_step(&mut dice, 10);
+        let capacity = peak(&step) * 6 / 10;
+        let found = Recompute::new().capacity(capacity).effort(3_000).run(&step).unwrap();
+        let Recomputed::Found(found) = found else { continue };
+        let plan = Planner::new().strategy(Strategy::Pushdown).plan(&found.sequence).unwrap();
+        let bytes = vec![7; 4096];
+        let outcome = machine::run(&found.sequence, &plan, &mut Unstructured::new(&bytes)).unwrap();
+        outcome.unwrap_or_else(|reason| panic!("{reason:?}"));
+        runs += 1;
+    }
+    assert!(runs > 10, "only {runs} of 40 fit");
+}
+
+/// Checkpoints at every square root of n layers need 8 + 8 slots for 64 layers; segments that shrink towards the
+/// end need fewer.
+#[test]
+fn a_chain_needs_fewer_slots_than_checkpoints_at_square_roots() {
+    let step = chain(64, 100);
+    assert_eq!(peak(&step), 6500);
+    let found = Recompute::new().capacity(1300).run(&step).unwrap();
+    let cost = check(&step, 1300, &found).expect("13 slots suffice");
+    assert!(cost <= 63, "{cost} layers run twice");
+}
+
+#[test]
+fn the_answer_is_always_the_same() {
+    let step = random_step(&mut Dice(9), 30);
+    let search = Recompute::new().capacity(peak(&step) * 7 / 10).effort(20_000);
+    assert_eq!(search.run(&step).unwrap(), search.run(&step).unwrap());
+}
