@@ -10,6 +10,7 @@ from typing import Any
 from executorch.exir import memory
 
 from ._executorch_line import Inside, Line, flat, spec_of, specs_of, viewed
+from ._executorch_state import UPDATES
 
 Kernels = Mapping[str, tuple[int, ...]]
 """The arguments that an operator's first output may be written over, by the operator's name, such as `aten::relu`."""
@@ -92,15 +93,15 @@ class Graph:
                 if spec is not None and id(spec) in self.index:
                     yield node, schema.name, spec
 
-    def written(self) -> set[int]:
-        """The specs that operators write as arguments, such as caches."""
-        written = set()
+    def writers(self) -> dict[int, list]:
+        """The nodes that write a spec as an argument, such as a cache, by the id of the spec."""
+        writers: dict[int, list] = {}
         for node in self.nodes:
             schema = getattr(node.target, "_schema", None)
             for argument, value in zip(getattr(schema, "arguments", ()), node.args):
                 if argument.alias_info is not None and argument.alias_info.is_write and not argument.is_out:
-                    written.add(id(spec_of(value)))
-        return written
+                    writers.setdefault(id(spec_of(value)), []).append(node)
+        return writers
 
     def in_place(self, kernels: Kernels) -> list[tuple[Any, Any, list]]:
         """Each output's spec, one that it may be written over, and the others that its operator reads."""
@@ -127,18 +128,26 @@ class Graph:
             return False
         # Another view of the same bytes with other sizes would be read in another order.
         others = [other for other in flat(node.args) if other is not argument and spec_of(other) is below]
+        if node.target._schema.name in UPDATES and (others or list(flat(node.args)).count(argument) > 1):
+            return False
         return all(self.shape_of(other) == shape for other in others)
 
     def copies(self, outputs: set[int]) -> list[tuple[Any, Any, Any, int]]:
-        """Operators whose output holds bytes of the argument in the same order: the node, the two specs and the offset."""
-        written, found = self.written(), []
+        """Operators whose output holds bytes of the argument in the same order: the node, the two specs and the
+        offset. Two outputs of the graph never share bytes: whoever runs it may write them."""
+        written, found = set(self.writers()), []
+        roots: dict[int, int] = {}
+        holding = set(outputs)
         for node, name, out in self.operators(self.top):
             if not node.args or not hasattr(node.args[0], "meta"):
                 continue
             below = spec_of(node.args[0])
             if below is None or id(below) not in self.index or below is out:
                 continue
-            if {id(below), id(out)} & written or id(out) in outputs or base_of(out) is not None or base_of(below) is not None:
+            if {id(below), id(out)} & written or base_of(out) is not None or base_of(below) is not None:
+                continue
+            root = roots.get(id(below), id(below))
+            if id(out) in outputs and root in holding:
                 continue
             if out.is_dynamic_shape_tensor or below.is_dynamic_shape_tensor:
                 continue
@@ -147,15 +156,18 @@ class Graph:
             offset = _same_bytes(node, name, node.args[0].meta["spec"], out)
             if offset is not None and offset % self.alignment == 0 and out.nbytes() > 0:
                 found.append((node, out, below, offset))
+                roots[id(out)] = root
+                holding |= {root} if id(out) in outputs else set()
         return found
 
     def cats(self, outputs: set[int]) -> list[Cat]:
         """Concatenations without gaps whose inputs are made in the arena, and could be made inside the output."""
-        fixed = self.written() | outputs
+        written = set(self.writers())
+        fixed = written | outputs
         made = {id(node.meta.get("spec")) for node in self.nodes if node.target is memory.alloc}
         found = []
         for node, name, out in self.operators(self.top):
-            if name != "aten::cat" or id(out) in fixed or base_of(out) is not None or out.is_dynamic_shape_tensor:
+            if name != "aten::cat" or id(out) in written or base_of(out) is not None or out.is_dynamic_shape_tensor:
                 continue
             dim = (node.args[1] if len(node.args) > 1 else 0) % max(len(out.shape), 1)
             if any(size != 1 for size in out.shape[:dim]) or not _is_dense(out):

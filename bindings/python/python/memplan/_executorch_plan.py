@@ -10,6 +10,7 @@ from executorch.exir.memory_planning import MemoryAlgoResult, SpecAllocResult
 
 from . import Pool, Problem, plan, verify
 from ._executorch_graph import Cat, Graph, base_of
+from ._executorch_state import State, WriteBack, phantoms
 
 # The one object that all specs of an arena belong to; only ExecuTorch's verifier reads it.
 _OBJECT = 0
@@ -24,6 +25,8 @@ class Sharing:
     copies: list = field(default_factory=list)
     """Operators that copy: the node, the two specs and the offset."""
     cats: list[Cat] = field(default_factory=list)
+    state: State | None = None
+    """The buffers that are written back, where values may be made in them."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,11 @@ class Planned:
     """Nodes that copy bytes to the place where they already lie."""
     cats: list = field(default_factory=list)
     """Nodes that concatenate what lies one behind the other."""
+    proven_for_all: bool = True
+    """True if the lower bound holds for other choices of what shares bytes as well."""
+    padding: int = 0
+    """The bytes behind the arenas."""
+    advice: str = ""
 
     @property
     def size(self) -> int:
@@ -66,22 +74,53 @@ class Planned:
         return *self.cost, self.size
 
 
-class _Chunks:
-    """The specs of a graph as chunks. A declared part of another spec, or a copy, belongs to the chunk of that one."""
+class Chunks:
+    """The specs of a graph as chunks. A declared part of another spec, a copy, or a value that is made in the buffer
+    that it is written back to, belongs to the chunk of that one."""
 
-    def __init__(self, graph: Graph, copies: list):
+    def __init__(self, graph: Graph, copies: list, state: State | None = None):
         self.graph = graph
-        declared = [(spec, base_of(spec), spec.storage_base_offset) for spec in graph.specs if base_of(spec) is not None]
-        self.merged = [(out, below, offset) for _, out, below, offset in copies]
+        declared = [
+            (spec, base_of(spec), spec.storage_base_offset) for spec in graph.specs if base_of(spec) is not None
+        ]
+        self.merged = [(out, below, offset) for _, out, below, offset in copies] + phantoms(graph)
         self.links = {graph.index[id(spec)]: (below, offset) for spec, below, offset in declared + self.merged}
         places = [self._root(at) for at in range(len(graph.specs))]
         self.base, self.inner = [root for root, _ in places], [inside for _, inside in places]
+        self._members: dict[int, list[int]] = {}
+        for at, root in enumerate(self.base):
+            self._members.setdefault(root, []).append(at)
+        self.backs: list[WriteBack] = []
+        """Buffers whose values are made in them."""
+        self.versions = 0
+        """The number of these values."""
+        for back in state.backs if state is not None else ():
+            self._make_in(back, state.versions(back, self))
         self.begins, self.ends = list(graph.begins), list(graph.ends)
         for at in self.links:
             root = self.base[at]
             self.begins[root] = min(self.begins[root], graph.begins[at])
             self.ends[root] = max(self.ends[root], graph.ends[at])
         self.roots = [at for at in range(len(graph.specs)) if at not in self.links]
+
+    def members(self, root: int) -> list[int]:
+        """The specs of a chunk."""
+        return self._members.get(root, [])
+
+    def _make_in(self, back: WriteBack, versions: list) -> None:
+        """Puts the values of a buffer into its chunk."""
+        if not versions:
+            return
+        buffer = self.graph.index[id(back.buffer)]
+        for spec in versions:
+            at = self.graph.index[id(spec)]
+            self.links[at] = (back.buffer, 0)
+            self.merged.append((spec, back.buffer, 0))
+            for member in self._members.pop(at):
+                self.base[member] = buffer
+                self._members[buffer].append(member)
+        self.backs.append(back)
+        self.versions += len(versions)
 
     def _root(self, at: int) -> tuple[int, int]:
         inside = 0
@@ -122,6 +161,10 @@ class _Chunks:
         """The inputs of a concatenation as parts of its output; empty if one of them is not all of its chunk."""
         graph, base, inner, parts = self.graph, self.base, self.inner, []
         whole = graph.index[id(cat.whole)]
+        # The bytes of a buffer hold its old value while the inputs are made.
+        kept = {graph.index[id(back.buffer)] for back in self.backs}
+        if base[whole] in kept or any(base[graph.index[id(spec)]] in kept for spec, _ in cat.parts):
+            return []
         for spec, offset in cat.parts:
             at = graph.index[id(spec)]
             entire = inner[at] == 0 and graph.sizes[base[at]] == graph.sizes[at]
@@ -154,7 +197,7 @@ def _up(size: int, alignment: int) -> int:
 def plan_graph(graph: Graph, sharing: Sharing, target: Target) -> Planned:
     """Plans the chunks of a graph: those of the pools together, and every other arena by itself."""
     specs, alignment = graph.specs, graph.alignment
-    chunks = _Chunks(graph, sharing.copies)
+    chunks = Chunks(graph, sharing.copies, sharing.state)
     groups: dict[int | None, list[int]] = {}
     for at in chunks.roots:
         arena = graph.arenas[at]
@@ -210,6 +253,8 @@ def plan_graph(graph: Graph, sharing: Sharing, target: Target) -> Planned:
             sizes[group] = bottom + answer.pool_size + target.extra_padding
             planned.lower_bound += bottom - reserved + answer.lower_bound + target.extra_padding
         planned.proven_optimal &= answer.proven_optimal
+        planned.proven_for_all &= answer.scope == "all_choices"
+        planned.padding += target.extra_padding
     for at, spec in enumerate(specs):
         arena, offset = places[chunks.base[at]]
         planned.result.spec_dict[spec] = SpecAllocResult(arena, _OBJECT, offset + chunks.inner[at])
@@ -217,11 +262,12 @@ def plan_graph(graph: Graph, sharing: Sharing, target: Target) -> Planned:
         planned.lower_bound = planned.size if planned.proven_optimal else 0
     planned.bases |= {id(out): (out, below, offset) for out, below, offset in chunks.merged}
     _link(planned, graph)
-    planned.copies = [node for node, *_ in sharing.copies]
+    planned.copies = [node for node, *_ in sharing.copies] + [back.node for back in chunks.backs]
+    planned.in_place += chunks.versions
     return planned
 
 
-def _pools_of(graph: Graph, chunks: _Chunks, roots: list[int], target: Target) -> dict:
+def _pools_of(graph: Graph, chunks: Chunks, roots: list[int], target: Target) -> dict:
     """The pools of a problem, and what must lie in which."""
     pools = []
     for arena, pool in target.pools.items():

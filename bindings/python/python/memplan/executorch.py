@@ -11,9 +11,8 @@ Make a new pass for every export: it keeps state between the methods of a progra
 
 from __future__ import annotations
 
-import sys
+import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
 from itertools import zip_longest
@@ -27,6 +26,10 @@ from . import Pool, Problem, plan
 from ._executorch_graph import Graph, Kernels
 from ._executorch_line import flat, modules_of, spec_of
 from ._executorch_plan import Planned, Sharing, Target, plan_graph
+from ._executorch_report import Report, bound_of_all_choices, folding, method_name
+from ._executorch_state import State, is_copy
+
+_log = logging.getLogger(__name__)
 
 __all__ = ["Kernels", "MemoryPlanningPass", "Report", "algorithm", "memplan", "portable_kernels", "read_kernels"]
 
@@ -53,53 +56,6 @@ def portable_kernels() -> Kernels:
     return read_kernels(resources.files(__package__).joinpath("executorch_kernels.txt").read_text())
 
 
-@dataclass(frozen=True)
-class Report:
-    """The plan of one graph, compared with greedy. Sizes are in bytes, for all arenas of one device."""
-
-    bytes: int
-    greedy: int
-    lower_bound: int
-    """No plan of these tensors, with the same ones in place, is smaller."""
-    proven_optimal: bool
-    in_place: int
-    """The number of tensors that lie over another one."""
-    removed: int = 0
-    """The number of copies that were removed."""
-    concatenated: int = 0
-    """The number of concatenations that were removed, because their inputs lie in the output."""
-    requests: int = 0
-    """The number of requests to lie over another tensor; most cannot be honoured because it is read later."""
-    is_greedys: bool = False
-    """True if greedy's plan was smaller, and is used."""
-    pools: Mapping[str, int] = field(default_factory=dict)
-    """The bytes of each pool, if there are several."""
-
-    def __str__(self) -> str:
-        number = lambda value: f"{value:,} B".replace(",", " ")  # noqa: E731
-        if self.bytes == self.lower_bound:
-            bound = "the lower bound, proven" if self.proven_optimal else "the lower bound"
-        else:
-            bound = f"lower bound {number(self.lower_bound)}"
-        if self.pools:
-            text = ", ".join(f"{name} {number(size)}" for name, size in self.pools.items())
-            text += "; proven the least traffic and the smallest arenas" if self.proven_optimal else ""
-        elif self.bytes == self.lower_bound:
-            text = f"arena {number(self.bytes)} = {bound}"
-        else:
-            text = f"arena {number(self.bytes)}, {bound}"
-        text += f"; greedy {number(self.greedy)}"
-        if self.greedy > self.bytes:
-            text += f" (-{100 * (self.greedy - self.bytes) / self.greedy:.1f} %)"
-        if self.is_greedys:
-            text += ", whose plan is used"
-        if self.in_place:
-            text += f"; {self.in_place} in place"
-        counts = [(self.removed, "copy", "copies"), (self.concatenated, "concatenation", "concatenations")]
-        removed = [f"{count} {one if count == 1 else several}" for count, one, several in counts if count]
-        return text + (f", {' and '.join(removed)} removed" if removed else "")
-
-
 def _best_plan(specs, graph_module, alignment, target, *, kernels, copies=False, inside=None) -> Planned:
     if not isinstance(alignment, int) or alignment < 1 or alignment & (alignment - 1):
         raise ValueError(f"alignment {alignment} is not a power of two")
@@ -109,7 +65,9 @@ def _best_plan(specs, graph_module, alignment, target, *, kernels, copies=False,
     if copies:
         outputs = {id(spec_of(node)) for node in flat(graph.top[-1].args)}
         found, cats = graph.copies(outputs), graph.cats(outputs)
-        choices = [Sharing(pairs, found, cats), Sharing(pairs, found), Sharing(pairs, cats=cats), *choices]
+        state = State(graph, kernels, outputs)
+        choices = [Sharing(pairs, found, cats, state), Sharing(pairs, found, [], state)]
+        choices += [Sharing(pairs, [], cats, state), Sharing(pairs, [], [], state), Sharing(pairs)]
     if target.pools:
         choices.append(Sharing())  # What shares memory must lie in one pool, which can make it too large.
     # A small slice can keep a large tensor alive, and then a copy less costs more than it saves.
@@ -124,6 +82,9 @@ def _best_plan(specs, graph_module, alignment, target, *, kernels, copies=False,
             best = planned if best is None or planned.rank < best.rank else best
     if best is None:
         raise error
+    if any(choice != different[0] for choice in different) or not best.proven_for_all:
+        best.proven_for_all = not target.pools and best.size <= bound_of_all_choices(graph, different[0]) + best.padding
+    best.advice = folding(graph)
     return best
 
 
@@ -198,6 +159,7 @@ class _Algorithm:
         self.greedy: dict[int, list[int]] = {}
         self.removed: list = []
         self.padding = 0
+        self.method = ""
 
     def __call__(self, alignment, specs, graph_module, graph_signature, extra_padding) -> list[int]:
         specs = list(specs)
@@ -219,7 +181,7 @@ class _Algorithm:
         )
         # Greedy's plan is wrong where a view of a condition's result is read, or one condition overwrites another's.
         if not self.pools and not inside and sum(theirs.bufsizes) < best.size:
-            best = Planned(theirs, best.lower_bound, False)
+            best = Planned(theirs, best.lower_bound, False, advice=best.advice)
         for spec, place in best.result.spec_dict.items():
             spec.mem_id, spec.mem_obj_id, spec.mem_offset = place.mem_id, place.mem_obj_id, place.mem_offset
         for spec, below, offset in best.bases.values():
@@ -233,7 +195,8 @@ class _Algorithm:
             Report(
                 best.size, sum(theirs.bufsizes), min(best.lower_bound, best.size),
                 best.proven_optimal and best.lower_bound == best.size, best.in_place, len(best.copies),
-                len(best.cats), best.requests, best.result is theirs, pools if self.pools else {},
+                len(best.cats), best.requests, best.result is theirs, pools if self.pools else {}, self.method,
+                "all_choices" if best.proven_for_all else "these_choices", best.advice,
             )
         )  # fmt: skip
         return best.result.bufsizes
@@ -259,8 +222,8 @@ class MemoryPlanningPass(_MemoryPlanningPass):
     inputs can be made inside the output, except for graph outputs. `pools` are the memories of the device, the fastest first:
     a dictionary from `mem_id` to `memplan.Pool`, or ExecuTorch's `TargetMemoryMap`. As little traffic as possible goes to
     pools that cost more, and greedy, which knows no capacities, is not compared.
-    `report` is called with a sentence per method, printed to standard error by default; None disables it. `reports` holds
-    the figures. Other arguments are those of ExecuTorch's pass and of `memplan.plan`.
+    `report` is called with a sentence per method; by default it is the `info` of the logger `memplan.executorch`, and None
+    disables it. `reports` holds the figures. Other arguments are those of ExecuTorch's pass and of `memplan.plan`.
     """
 
     def __init__(
@@ -270,7 +233,7 @@ class MemoryPlanningPass(_MemoryPlanningPass):
         kernels: Kernels | None = None,
         remove_copies: bool = True,
         pools: Mapping[int, Pool] | Any = None,
-        report: Callable[[str], object] | None = lambda text: print(text, file=sys.stderr),
+        report: Callable[[str], object] | None = _log.info,
         alloc_graph_input: bool = True,
         alloc_graph_output: bool = True,
         alloc_mutable_buffers: bool = True,
@@ -308,9 +271,14 @@ class MemoryPlanningPass(_MemoryPlanningPass):
     def run(self, graph_module, graph_signature=None):
         planner = self._planner
         planner.begin(graph_module)
+        planner.method = method_name()
         known = len(planner.reports)
         result = super().run(graph_module, graph_signature)
         for node in planner.removed:
+            if is_copy(node):
+                node.replace_all_uses_with(node.args[0])
+                graph_module.graph.erase_node(node)
+                continue
             (out,) = [node.kwargs[a.name] for a in node.target._schema.arguments if a.is_out]
             node.replace_all_uses_with(out)
             graph_module.graph.erase_node(node)

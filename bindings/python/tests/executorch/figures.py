@@ -49,6 +49,40 @@ class UNet(nn.Module):
         return self.out(x)
 
 
+class Decoder(nn.Module):
+    """One step of a language model with caches of a fixed length, for one token."""
+
+    class Layer(nn.Module):
+        def __init__(self, width, heads, length):
+            super().__init__()
+            self.heads = heads
+            self.q, self.k, self.v, self.out = (nn.Linear(width, width, bias=False) for _ in range(4))
+            self.first, self.second = nn.LayerNorm(width), nn.LayerNorm(width)
+            self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+            for name in ("keys", "values"):
+                self.register_buffer(name, torch.zeros(1, heads, length, width // heads))
+
+        def forward(self, x, at, mask):
+            y = self.first(x)
+            split = lambda z: z.view(1, 1, self.heads, -1).transpose(1, 2)  # noqa: E731
+            self.keys[:, :, at], self.values[:, :, at] = split(self.k(y)), split(self.v(y))
+            weights = torch.softmax(split(self.q(y)) @ self.keys.transpose(-1, -2) / 8 + mask, -1)
+            x = x + self.out((weights @ self.values).transpose(1, 2).reshape(1, 1, -1))
+            return x + self.down(nn.functional.gelu(self.up(self.second(x))))
+
+    def __init__(self, layers=4, width=128, heads=4, length=256, words=500):
+        super().__init__()
+        self.embedding, self.last = nn.Embedding(words, width), nn.Linear(width, words, bias=False)
+        self.layers = nn.ModuleList(self.Layer(width, heads, length) for _ in range(layers))
+        self.register_buffer("places", torch.arange(length), persistent=False)
+
+    def forward(self, token, at):
+        x, mask = self.embedding(token), torch.where(self.places <= at, 0.0, -1e9)
+        for layer in self.layers:
+            x = layer(x, at, mask)
+        return self.last(x)
+
+
 class Only(nn.Module):
     """One result of a language model."""
 
@@ -67,7 +101,7 @@ def vision(name, size=224):
     return getattr(torchvision.models, name)(weights=None, **options), (torch.randn(1, 3, size, size),)
 
 
-def language(name, layers=6, length=128):
+def language(name, layers=6, length=128, width=512):
     import transformers
 
     sizes = {"vocab_size": 1000, "attn_implementation": "eager"}
@@ -81,7 +115,7 @@ def language(name, layers=6, length=128):
         model = Only(transformers.GPT2LMHeadModel(config), "logits", use_cache=False)
     else:
         config = transformers.LlamaConfig(
-            hidden_size=512, intermediate_size=1376, num_hidden_layers=layers, num_attention_heads=8, num_key_value_heads=4,
+            hidden_size=width, intermediate_size=43 * width // 16, num_hidden_layers=layers, num_attention_heads=width // 64, num_key_value_heads=width // 128,
             max_position_embeddings=256, **sizes,
         )  # fmt: skip
         model = Only(transformers.LlamaForCausalLM(config), "logits", use_cache=False)
@@ -95,9 +129,11 @@ MODELS = {name: lambda name=name: vision(name) for name in VISION} | {
     "bert": lambda: language("bert"),
     "gpt2": lambda: language("gpt2"),
     "llama": lambda: language("llama"),
+    "small llama": lambda: language("llama", layers=1, length=96, width=128),
+    "decoder": lambda: (Decoder().requires_grad_(False), (torch.tensor([[3]]), torch.tensor([0]))),
     "unet": lambda: (UNet(), (torch.randn(1, 3, 128, 128),)),
 }
-FOLDED = ["vit_b_16", "swin_t", "bert", "gpt2", "llama"]
+FOLDED = ["vit_b_16", "swin_t", "bert", "gpt2", "llama", "small llama", "decoder"]
 TORCH = ["mobilenet_v2", "resnet50", "efficientnet_b0", "densenet121", "convnext_tiny", "vit_b_16", "swin_t"]
 TORCH += ["bert", "gpt2", "llama", "unet"]
 

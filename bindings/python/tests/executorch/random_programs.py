@@ -30,14 +30,20 @@ class Writer:
         names = list(scope)[2:]
         returned = dict.fromkeys([names[-1], *self.random.sample(names, min(len(names), self.random.randrange(1, 4)))])
         # An output of the graph that is an input is another matter: it has no memory of its own.
-        self.lines.append(f"    return {', '.join(f'{name} + 0' if name in self.inputs else name for name in returned)},")
+        outputs = [f"{name} + 0" if name in self.inputs else self.returned(scope, name) for name in returned]
+        self.lines.append(f"    return {', '.join(outputs)},")
         return "\n".join(self.lines)
+
+    def returned(self, scope: dict, name: str) -> str:
+        """An output: often a copy of a value, or a concatenation."""
+        texts = [name, name, f"{name}.clone()", f"{name}.reshape(1, -1)", f"{name}.unsqueeze(0).clone()", f"linear({name})"]
+        return self.random.choice([*texts, f"torch.cat([{name}.sin(), {name} * 2])", "self.state", "self.other.clone()"])
 
     def block(self, scope: dict, length: int, depth: int, indent: int) -> None:
         for _ in range(length):
             kinds = [self.unary] * 4 + [self.binary] * 4 + [self.view] * 4 + [self.slice, self.join, self.spread, self.copy, self.read, self.read]
             kinds += [self.condition] * (5 if depth == 0 else 1 if depth == 1 else 0)
-            kinds += [self.write, self.put, self.loop] if depth == 0 else []
+            kinds += [self.write, self.put, self.update, self.update, self.loop] if depth == 0 else []
             self.random.choice(kinds)(scope, depth, indent)
 
     def add(self, scope: dict, shape, text: str, indent: int) -> str:
@@ -100,17 +106,37 @@ class Writer:
         name = self.any(scope)
         self.add(scope, (1, *scope[name]), f"{name}.unsqueeze(0).clone()", indent)
 
+    def buffer(self) -> str:
+        return self.random.choice(["self.state", "self.state", "self.other"])
+
     def read(self, scope, depth, indent):
         shape = self.random.choice([shape for shape in SHAPES if math.prod(shape) == math.prod(self.state)])
-        self.add(scope, shape, f"self.state.view({', '.join(map(str, shape))}){self.random.choice(['.sin()', ' * 2', '.clone()'])}", indent)
+        self.add(scope, shape, f"{self.buffer()}.view({', '.join(map(str, shape))}){self.random.choice(['.sin()', ' * 2', '.clone()'])}", indent)
 
     def write(self, scope, depth, indent):
         text = self.shaped(scope, self.any(scope), self.state)
-        self.lines.append(f"{'    ' * indent}self.state.{self.random.choice(['copy_', 'add_'])}({text} * 0.5)")
+        self.lines.append(f"{'    ' * indent}{self.buffer()}.{self.random.choice(['copy_', 'add_', 'mul_'])}({text} * 0.5)")
 
     def put(self, scope, depth, indent):
         row = self.shaped(scope, self.any(scope), self.state[1:] or (1,))
         self.lines.append(f"{'    ' * indent}self.state[(p.sum() > 0).long().reshape(1)] = ({row} * 0.5).reshape(1, {', '.join(map(str, self.state[1:]))})")
+
+    def update(self, scope, depth, indent):
+        """Writes some rows of a buffer, made of other values or of rows of a buffer."""
+        buffer, rows, rest = self.buffer(), self.state[0], self.state[1:]
+        row = f"({self.shaped(scope, self.any(scope), rest or (1,))} * 0.5).reshape({', '.join(map(str, rest or ('()',)))})"
+        at = self.random.randrange(rows)
+        whole = f"({self.shaped(scope, self.any(scope), self.state)}).tanh()"
+        texts = [
+            f"{buffer}[{at}] = {row}",
+            f"{buffer}[{at}:] = {row}",
+            f"{buffer}[torch.arange({rows - 1}, -1, -1)] = {self.buffer()} * 0.5 + {row}",
+            f"{buffer}[torch.arange({rows - 1}, -1, -1)] = {self.buffer()}.clone()",
+            f"{buffer}.index_put_(((p.sum() > 0).long().reshape(1),), {row}.unsqueeze(0), accumulate=True)",
+            f"{buffer}.scatter_add_(0, torch.full({self.state}, {at}), {whole})",
+            f"{buffer}.scatter_(0, torch.full({self.state}, {at}), {whole}[{at}].expand({', '.join(map(str, self.state))}).contiguous())",
+        ]
+        self.lines.append(f"{'    ' * indent}{self.random.choice(texts)}")
 
     def condition(self, scope, depth, indent):
         self.count += 1
@@ -140,6 +166,12 @@ class Writer:
             self.add(scope, scope[rows], f"map_rows(lambda r, o: {text}, {rows}, {other}) * 1", indent)
 
 
+def linear(x):
+    """A linear layer with a weight of its own size."""
+    weight = torch.linspace(-0.5, 0.5, 3 * x.shape[-1]).reshape(3, x.shape[-1])
+    return nn.functional.linear(x.reshape(1, -1, x.shape[-1]), weight)
+
+
 def chosen(predicate, yes, no, arguments):
     return (yes if predicate else no)(*arguments)
 
@@ -154,10 +186,11 @@ class Program(nn.Module):
         self.functions = [self.compiled(cond) for cond in (torch.cond, chosen)]
         self.shapes = writer.inputs
         # ExecuTorch does not keep the first values of a state that is written.
-        self.register_buffer("state", torch.zeros(writer.state))
+        for name in ("state", "other"):
+            self.register_buffer(name, torch.zeros(writer.state))
 
     def compiled(self, cond):
-        names = {"torch": torch, "map_rows": map_rows, "cond": cond}
+        names = {"torch": torch, "map_rows": map_rows, "cond": cond, "linear": linear}
         exec(self.text, names)
         return names["forward"]
 

@@ -312,7 +312,7 @@ def test_tensors_spill_into_the_next_pool(pools, sizes):
     ours, theirs = planned(program, memory_pass), planned(program, GreedyPass())
     (report,) = memory_pass.reports
     assert report.pools == sizes and report.proven_optimal and sum(arenas(ours)) == sum(sizes.values())
-    assert str(report).startswith(", ".join(f"{name} {size:,} B".replace(",", " ") for name, size in sizes.items()))
+    assert str(report).startswith("forward: " + ", ".join(f"{name} {size:,} B".replace(",", " ") for name, size in sizes.items()))
     accepted(ours)
     assert equal(load(ours.buffer).forward((x,)), load(theirs.buffer).forward((x,)))
 

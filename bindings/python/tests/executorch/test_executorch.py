@@ -18,12 +18,14 @@ from executorch.exir.memory_planning import (  # noqa: E402
     naive,
 )
 from executorch.exir.passes import MemoryPlanningPass as GreedyPass  # noqa: E402
+from executorch.exir.passes.constant_prop_pass import constant_prop_pass  # noqa: E402
 from executorch.exir.tensor import TensorSpec  # noqa: E402
 from executorch.extension.pybindings.portable_lib import _load_for_executorch_from_buffer as load  # noqa: E402
 from programs import Net, accepted, arenas, edge, equal, image, planned, targets  # noqa: E402
 from torch import nn  # noqa: E402
 
 import memplan as memplan_package  # noqa: E402
+from memplan._executorch_state import UPDATES  # noqa: E402
 from memplan.torch import from_exported_program  # noqa: E402
 from memplan.executorch import MemoryPlanningPass, algorithm, memplan, portable_kernels, read_kernels  # noqa: E402
 
@@ -101,7 +103,7 @@ def test_requests_are_honoured_and_reported():
     (report,) = memory_pass.reports
     assert arenas(ours) == [0, 1024] and report.greedy == 2048
     assert (report.in_place, report.requests) == (5, 5)
-    assert str(report) == "arena 1 024 B = the lower bound, proven; greedy 2 048 B (-50.0 %); 5 in place"
+    assert str(report) == "forward: arena 1 024 B = the lower bound, proven; greedy 2 048 B (-50.0 %); 5 in place"
 
 
 def test_copies_are_removed():
@@ -143,8 +145,8 @@ def test_a_concatenation_that_is_not_whole_stays():
         columns = torch.cat([a, b], dim=1) * 3  # Rows of both take turns.
         short = torch.cat([a[0, :3] + 1, b[0] + 1]) * 4  # The second part is not aligned.
         given = torch.cat([x, a + 2]) * 5  # A graph input.
-        types = torch.cat([torch.relu(y), torch.neg(y)])  # A graph output.
-        return rows, columns, short, given, types
+        outputs = torch.relu(y), torch.neg(y)
+        return rows, columns, short, given, torch.cat(outputs), *outputs
 
     inputs = image(4, 8), image(4, 4) * 2
     program = edge(Net(forward), *inputs)
@@ -155,9 +157,40 @@ def test_a_concatenation_that_is_not_whole_stays():
     assert equal(load(ours.buffer).forward(inputs), load(theirs.buffer).forward(inputs))
 
 
-def test_a_report_is_printed(capsys):
-    planned(edge(*MODELS["chain"]()), MemoryPlanningPass())
-    assert capsys.readouterr().err.endswith("memplan: arena 1 024 B = the lower bound, proven; greedy 2 048 B (-50.0 %); 5 in place\n")
+def test_a_report_is_logged(caplog, capsys):
+    with caplog.at_level(logging.INFO, logger="memplan.executorch"):
+        planned(edge(*MODELS["chain"]()), MemoryPlanningPass())
+    (record,) = [record for record in caplog.records if record.name == "memplan.executorch"]
+    assert record.message == "memplan: forward: arena 1 024 B = the lower bound, proven; greedy 2 048 B (-50.0 %); 5 in place"
+    assert "memplan" not in capsys.readouterr().err
+
+
+def test_weights_that_operators_transpose_at_the_peak_are_named():
+    x = image(1, 4, 64)
+    program = edge(Net(lambda net, x: net.linear(x), linear=nn.Linear(64, 256)), x)
+    memory_pass = MemoryPlanningPass(report=None)
+    planned(program, memory_pass)
+    words = "the peak holds 65 536 B that operators make of weights alone, such as aten_permute_copy_default: fold them with constant_prop_pass"
+    assert memory_pass.reports[0].advice == words and str(memory_pass.reports[0]).endswith(words)
+    program._edge_programs["forward"] = constant_prop_pass(program.exported_program())
+    planned(program, memory_pass := MemoryPlanningPass(report=None))
+    assert not memory_pass.reports[0].advice
+
+
+def test_a_proof_says_over_which_choices_it_holds():
+    # A small slice keeps a large tensor alive, so some plans keep the copy.
+    def forward(_, x):
+        y = (x * 2).reshape(1, -1)
+        return y[:, :64] + 1, (y.sum() + x).sin()
+
+    scopes = {}
+    for name, model in (("chain", MODELS["chain"]()), ("slice", (Net(forward), image(16, 64)))):
+        memory_pass = MemoryPlanningPass(report=None)
+        planned(edge(*model), memory_pass)
+        (report,) = memory_pass.reports
+        scopes[name] = report.scope
+        assert report.proven_optimal and ("proven for these choices" in str(report)) == (report.scope == "these_choices")
+    assert scopes["chain"] == "all_choices", scopes
 
 
 def test_greedys_plan_is_used_where_it_is_smaller():
@@ -287,41 +320,6 @@ def test_the_same_program_has_the_same_plan():
     assert planned(program, MemoryPlanningPass(report=None)).buffer == planned(program, MemoryPlanningPass(report=None)).buffer
 
 
-class Cache(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.register_buffer("cache", torch.zeros(8, 4))
-
-    def forward(self, position, row):
-        self.cache.index_put_((position,), row)
-        return torch.relu(self.cache.clone() + 1) * 2
-
-
-@pytest.mark.parametrize("share", [False, True])
-def test_caches_keep_their_state(share):
-    rows = [torch.full((1, 4), float(value)) for value in (1, -2, 3)]
-    program = edge(Cache(), torch.tensor([0]), rows[0])
-    flags = {"share_mutable_buffers": share}
-    ours, theirs = planned(program, MemoryPlanningPass(report=None, **flags)), planned(program, GreedyPass(**flags))
-    assert len(arenas(ours)) == len(arenas(theirs)) == (3 if share else 2) and sum(arenas(ours)) <= sum(arenas(theirs))
-    mine, others = load(ours.buffer), load(theirs.buffer)
-    for at, row in enumerate(rows):
-        inputs = (torch.tensor([at]), row)
-        assert equal(mine.forward(inputs), others.forward(inputs))
-
-
-def test_a_cache_that_export_writes_in_place():
-    # Neither plan runs: the runtime has no kernel that index_put_ works with.
-    program = edge(Cache(), torch.tensor([0]), torch.ones(1, 4))
-    config = lambda memory_pass: ExecutorchBackendConfig(run_reinplace_pass=True, memory_planning_pass=memory_pass)  # noqa: E731
-    memory_pass = MemoryPlanningPass(report=None)
-    ours = copy.deepcopy(program).to_executorch(config(memory_pass))
-    theirs = copy.deepcopy(program).to_executorch(config(GreedyPass()))
-    assert any("index_put_" in str(node.target) for node in ours.exported_program().graph.nodes)
-    accepted(ours)
-    assert arenas(ours)[1] <= arenas(theirs)[1] and not any(line.startswith("aten::index_put") for line in portable_kernels())
-
-
 def test_parts_of_several_cats_and_slices():
     def forward(_, x):
         a, b = torch.exp(x), torch.tanh(x)
@@ -362,7 +360,7 @@ def test_several_methods():
     }
     memory_pass = MemoryPlanningPass(report=None)
     program = to_edge(methods).to_executorch(ExecutorchBackendConfig(memory_planning_pass=memory_pass))
-    assert len(memory_pass.reports) == 2
+    assert [report.method for report in memory_pass.reports] == ["forward", "encode"]
     loaded, x = load(program.buffer), image(16, 16)
     assert torch.allclose(loaded.run_method("encode", (x,))[0], chain(None, x))
 
@@ -432,7 +430,7 @@ KEPT = [
 ]
 
 
-@pytest.mark.parametrize("name", [line.split("::")[1] for line in portable_kernels()])
+@pytest.mark.parametrize("name", [line.split("::")[1] for line in portable_kernels() if line not in UPDATES])
 def test_every_kernel_of_the_table_in_place(name):
     def forward(_, *inputs):
         results = []
