@@ -22,8 +22,8 @@ import torch
 from torch import fx
 from torch._subclasses import FakeTensor, FakeTensorMode
 
-from . import Operator, Output, Sequence
-from ._torch_arena import Planned, graphs, is_condition, is_operator, span
+from .. import Operator, Output, Sequence
+from .._torch_arena import Planned, graphs, is_condition, is_operator, span
 
 __all__ = ["Planned", "from_exported_program", "from_graph", "in_order"]
 
