@@ -19,6 +19,7 @@ from dataclasses import dataclass as _dataclass
 from typing import TYPE_CHECKING, Any as _Any, TypedDict as _TypedDict
 
 from . import _native
+from ._audit import audit
 from ._native import (
     STRATEGIES,
     Operator,
@@ -35,11 +36,14 @@ from ._native import (
     read,
     verify,
 )
+from ._shadow import Audit, Fault
 
 __all__ = [
     "STRATEGIES",
+    "Audit",
     "Body",
     "Comparison",
+    "Fault",
     "Fit",
     "Operator",
     "Output",
@@ -51,6 +55,7 @@ __all__ = [
     "Sequence",
     "Tensor",
     "__version__",
+    "audit",
     "compare",
     "copied_views",
     "explain",

@@ -16,22 +16,26 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from importlib import resources
 from itertools import zip_longest
+from operator import getitem
 from typing import Any
 
+from executorch.exir import memory
 from executorch.exir.memory_planning import MemoryAlgoResult, greedy
 from executorch.exir.passes import MemoryPlanningPass as _MemoryPlanningPass
 from executorch.exir.tensor import ALIGNMENT
 
 from . import Pool, Problem, plan
+from ._executorch_audit import MethodAudit, methods
 from ._executorch_graph import Graph, Kernels
 from ._executorch_line import flat, modules_of, spec_of
 from ._executorch_plan import Planned, Sharing, Target, plan_graph
 from ._executorch_report import Report, bound_of_all_choices, folding, method_name
 from ._executorch_state import State, is_copy
+from ._shadow import Audit
 
 _log = logging.getLogger(__name__)
 
-__all__ = ["Kernels", "MemoryPlanningPass", "Report", "algorithm", "memplan", "portable_kernels", "read_kernels"]
+__all__ = ["Audit", "Kernels", "MemoryPlanningPass", "Report", "algorithm", "audit", "memplan", "portable_kernels", "read_kernels"]
 
 
 def read_kernels(text: str) -> dict[str, tuple[int, ...]]:
@@ -288,6 +292,21 @@ class MemoryPlanningPass(_MemoryPlanningPass):
             for report in planner.reports[known:]:
                 self._say(f"memplan: {report}")
         return result
+
+
+def audit(program: Any, *, kernels: Kernels | None = None) -> dict[str, Audit]:
+    """Audits the arenas of a program after `to_executorch`, whoever planned them, by the names of its methods: no tensor may
+    be overwritten while its value is needed. `kernels` is a table of the kernels that may work in place, by default that of
+    ExecuTorch's CPU libraries."""
+    found = {}
+    for name, exported in methods(program):
+        method = MethodAudit(exported, portable_kernels() if kernels is None else kernels)
+        method.run()
+        unseen = ["scratch memory of kernels"] + ["the memory of delegates"] * method.delegates
+        nodes = [node for node in method.module.graph.nodes if node.op == "call_function"]
+        operators = sum(node.target not in (memory.alloc, memory.view, getitem) for node in nodes)
+        found[name] = Audit(method.faults, len(method.followed), operators, sum(method.sizes), unseen)
+    return found
 
 
 def _pools(pools) -> dict[int, Pool]:

@@ -494,4 +494,5 @@ def test_the_snippets_of_the_chapter_run():
     names = {}
     exec(first, names)
     assert sum(arenas(names["program"])) > 0
+    exec(book.read_text().split("```python executorch-audit\n")[1].split("```")[0], names)
     exec(pools, {})

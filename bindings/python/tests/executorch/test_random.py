@@ -16,7 +16,7 @@ from programs import accepted, edge, planned  # noqa: E402
 from random_programs import Program  # noqa: E402
 
 from memplan import Pool  # noqa: E402
-from memplan.executorch import MemoryPlanningPass  # noqa: E402
+from memplan.executorch import MemoryPlanningPass, audit  # noqa: E402
 
 SETTINGS = [
     {},
@@ -45,6 +45,7 @@ def test_a_random_program_runs_as_in_eager(seed):
         ours = planned(program, MemoryPlanningPass(report=None, **settings))
         flags = {key: value for key, value in settings.items() if key.startswith("alloc")}
         accepted(ours, **flags, alloc_mutable_buffers=not settings.get("share_mutable_buffers"))
+        assert (found := audit(ours)["forward"]), f"{found}\nwith {settings}:\n{model.text}"
         method = load(ours.buffer)
         for at, (inputs, right) in enumerate(zip(runs, wanted)):
             for found, value in zip(method.forward(inputs), right, strict=True):
