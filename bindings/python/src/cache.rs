@@ -9,7 +9,6 @@ use pyo3::{
 };
 
 use crate::{
-    errors::value_error,
     numbers::{list, shown},
     plan::Plan,
 };
@@ -36,7 +35,8 @@ pub(crate) struct PlanCache {
 fn sizes(shape: &Bound<'_, PyAny>) -> PyResult<Vec<u64>> {
     if shape.try_iter().is_err() {
         let found = shown(shape);
-        return Err(value_error(format!("the shape must be a tuple of sizes, not {found}")));
+        let words = format!("the shape must be a tuple of sizes, not {found}");
+        return Err(PyTypeError::new_err(words));
     }
     list(shape, "the shape")
 }

@@ -7,6 +7,7 @@ use memplan::problem::{
     demands::{self, PoolId},
 };
 use pyo3::{
+    IntoPyObjectExt,
     exceptions::PyTypeError,
     prelude::*,
     types::{PyDict, PyString},
@@ -16,6 +17,7 @@ use crate::{
     errors::value_error,
     lists::List,
     numbers::{Argument, Whole, list, shown, whole},
+    values::{call, hash},
 };
 
 /// A memory that chunks may lie in. The pools of a problem are listed in order of preference, the fastest
@@ -91,9 +93,52 @@ impl Pool {
         self.0.largest
     }
 
-    fn __repr__(&self) -> String {
-        let capacity = self.0.capacity.map(|bytes| format!(", {bytes} bytes"));
-        format!("<memplan.Pool '{}'{}>", self.0.name, capacity.unwrap_or_default())
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        call("Pool", &[self.0.name.into_bound_py_any(py)?], &self.options(py)?)
+    }
+
+    fn __eq__(&self, other: &Self) -> bool {
+        self.0 == other.0
+    }
+
+    fn __hash__(&self) -> u64 {
+        hash((&*self.0.name, self.0.capacity, self.0.cost))
+    }
+
+    fn __copy__(&self) -> Self {
+        self.clone()
+    }
+
+    fn __deepcopy__(&self, _memo: &Bound<'_, PyAny>) -> Self {
+        self.clone()
+    }
+
+    fn __getnewargs_ex__<'py>(&self, py: Python<'py>) -> PyResult<((String,), Bound<'py, PyDict>)> {
+        Ok(((self.0.name.to_string(),), self.options(py)?))
+    }
+}
+
+impl Pool {
+    /// The keywords that are not as by default.
+    fn options<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let options = PyDict::new(py);
+        if let Some(capacity) = self.0.capacity {
+            options.set_item("capacity", capacity)?;
+        }
+        for (name, value, default) in
+            [("alignment", self.0.alignment, 1), ("cost", self.0.cost, 0), ("base", self.0.base, 0)]
+        {
+            if value != default {
+                options.set_item(name, value)?;
+            }
+        }
+        if !self.0.reserved.is_empty() {
+            options.set_item("reserved", self.reserved())?;
+        }
+        if let Some(largest) = self.0.largest {
+            options.set_item("largest", largest)?;
+        }
+        Ok(options)
     }
 }
 

@@ -10,12 +10,14 @@ mod errors;
 mod json;
 mod lists;
 mod numbers;
+mod operator;
 mod options;
 mod plan;
 mod planning;
 mod problem;
 mod read;
 mod sequence;
+mod values;
 
 use pyo3::prelude::*;
 
@@ -26,7 +28,9 @@ mod _native {
     #[pymodule_export]
     use super::demands::Pool;
     #[pymodule_export]
-    use super::plan::Plan;
+    use super::operator::{Operator, Output};
+    #[pymodule_export]
+    use super::plan::{Plan, restored};
     #[pymodule_export]
     use super::planning::{compare, copied_views, fit, lower, plan, reorder, verify};
     #[pymodule_export]
@@ -34,7 +38,7 @@ mod _native {
     #[pymodule_export]
     use super::read::read;
     #[pymodule_export]
-    use super::sequence::{Operator, Output, Sequence};
+    use super::sequence::Sequence;
 
     use pyo3::prelude::*;
 

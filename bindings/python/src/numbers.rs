@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use memplan::sequence::DimRange;
 use pyo3::{
+    exceptions::PyTypeError,
     prelude::*,
     types::{PyBytes, PyMapping, PyMemoryView, PyTuple},
 };
@@ -27,20 +28,47 @@ pub(crate) fn array(object: &Bound<'_, PyAny>, name: &str) -> PyResult<Option<Nu
     let shape: Vec<usize> = view.getattr("shape")?.extract()?;
     let bytes = view.call_method0("tobytes")?;
     let bytes = bytes.cast::<PyBytes>()?.as_bytes();
-    // Native byte order, with or without the prefixes that say so.
+    let letter = format.trim_start_matches(['@', '=', '<', '>', '!']);
     let little = cfg!(target_endian = "little");
-    let letter = format.trim_start_matches(['@', '=', if little { '<' } else { '>' }]);
-    let wrong = || {
-        value_error(format!("{name}: integers are needed, not elements of the format '{format}'"))
-    };
-    let values: Option<Vec<u64>> = match (letter, width) {
-        ("Q" | "L" | "N", 8) => Some(words(bytes, u64::from_ne_bytes)),
-        ("I" | "L", 4) => Some(words(bytes, |word| u32::from_ne_bytes(word).into())),
+    let mut turned = Vec::new();
+    let bytes =
+        if width > 1 && format.starts_with(if little { &['>', '!'][..] } else { &['<'][..] }) {
+            turned.extend(bytes.chunks_exact(width).flat_map(|word| word.iter().rev()));
+            &turned[..]
+        } else {
+            bytes
+        };
+    let values: Vec<u64> = match (letter, width) {
+        ("Q" | "L" | "N", 8) => words(bytes, u64::from_ne_bytes),
+        ("I" | "L", 4) => words(bytes, |word| u32::from_ne_bytes(word).into()),
+        ("H", 2) => words(bytes, |word| u16::from_ne_bytes(word).into()),
+        ("B", 1) => words(bytes, |word| u8::from_ne_bytes(word).into()),
         ("q" | "l" | "n", 8) => positive(bytes, i64::from_ne_bytes, name)?,
         ("i" | "l", 4) => positive(bytes, |word| i32::from_ne_bytes(word).into(), name)?,
-        _ => return Err(wrong()),
+        ("h", 2) => positive(bytes, |word| i16::from_ne_bytes(word).into(), name)?,
+        ("b", 1) => positive(bytes, |word| i8::from_ne_bytes(word).into(), name)?,
+        _ => {
+            let found = element_type(object, letter);
+            let words = format!("{name}: integers are needed, not elements of the type {found}");
+            return Err(PyTypeError::new_err(words));
+        }
     };
-    Ok(Some(Numbers { values: values.unwrap_or_default(), shape }))
+    Ok(Some(Numbers { values, shape }))
+}
+
+/// The type of an array's elements, by its name in `NumPy` if it has one there.
+fn element_type(object: &Bound<'_, PyAny>, letter: &str) -> String {
+    if let Ok(dtype) = object.getattr("dtype") {
+        return dtype.to_string();
+    }
+    match letter {
+        "d" => "float64",
+        "f" => "float32",
+        "e" => "float16",
+        "?" => "bool",
+        other => other,
+    }
+    .to_owned()
 }
 
 fn words<const WIDTH: usize>(bytes: &[u8], number: impl Fn([u8; WIDTH]) -> u64) -> Vec<u64> {
@@ -51,7 +79,7 @@ fn positive<const WIDTH: usize>(
     bytes: &[u8],
     number: impl Fn([u8; WIDTH]) -> i64,
     name: &str,
-) -> PyResult<Option<Vec<u64>>> {
+) -> PyResult<Vec<u64>> {
     let mut values = Vec::with_capacity(bytes.len() / WIDTH);
     for (at, &word) in bytes.as_chunks().0.iter().enumerate() {
         let value = number(word);
@@ -60,7 +88,7 @@ fn positive<const WIDTH: usize>(
         })?;
         values.push(value);
     }
-    Ok(Some(values))
+    Ok(values)
 }
 
 /// Gives numbers to Python as a `memoryview` of unsigned 64-bit integers.
@@ -91,11 +119,26 @@ pub(crate) fn list(object: &Bound<'_, PyAny>, name: &str) -> PyResult<Vec<u64>> 
 
 /// Reads a non-negative integer.
 pub(crate) fn whole(object: &Bound<'_, PyAny>, what: impl Fn() -> String) -> PyResult<u64> {
-    object.extract().map_err(|_| not_whole(&what(), &shown(object)))
+    object.extract().map_err(|_| NotWhole::of(object).named(&what()))
 }
 
-fn not_whole(what: &str, found: &str) -> PyErr {
-    value_error(format!("{what} must be an integer from 0 to 2^64 - 1, not {found}"))
+/// An object that is no integer from 0 to 2^64 - 1.
+struct NotWhole {
+    shown: String,
+    /// True for an integer, which is too large or too small.
+    is_integer: bool,
+}
+
+impl NotWhole {
+    fn of(object: &Bound<'_, PyAny>) -> Self {
+        let is_integer = object.hasattr("__index__").unwrap_or(false);
+        Self { shown: shown(object), is_integer }
+    }
+
+    fn named(&self, what: &str) -> PyErr {
+        let words = format!("{what} must be an integer from 0 to 2^64 - 1, not {}", self.shown);
+        if self.is_integer { value_error(words) } else { PyTypeError::new_err(words) }
+    }
 }
 
 /// An object as Python would print it.
@@ -105,13 +148,13 @@ pub(crate) fn shown(object: &Bound<'_, PyAny>) -> String {
 
 /// A non-negative integer as an argument with a name, or what was given instead. The error that it is none
 /// is raised where the name is known.
-pub(crate) struct Argument(Result<u64, String>);
+pub(crate) struct Argument(Result<u64, NotWhole>);
 
 impl<'py> FromPyObject<'_, 'py> for Argument {
     type Error = PyErr;
 
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        Ok(Self(object.extract().map_err(|_| shown(&object))))
+        Ok(Self(object.extract().map_err(|_| NotWhole::of(&object))))
     }
 }
 
@@ -121,11 +164,11 @@ impl Argument {
     }
 
     pub(crate) fn named(self, name: &str) -> PyResult<u64> {
-        self.0.map_err(|found| not_whole(name, &found))
+        self.0.map_err(|found| found.named(name))
     }
 }
 
-/// A non-negative integer in a list. Any other one is a `ValueError`, where Python's own conversion
+/// A non-negative integer in a list. Any other integer is a `ValueError`, where Python's own conversion
 /// raises an `OverflowError`.
 #[derive(Clone, Copy)]
 pub(crate) struct Whole(pub(crate) u64);

@@ -16,6 +16,7 @@ use memplan::{
     verify::Verifier,
 };
 use pyo3::{
+    IntoPyObjectExt,
     exceptions::{PyKeyboardInterrupt, PyTypeError},
     prelude::*,
     types::PyDict,
@@ -30,21 +31,36 @@ use crate::{
 };
 
 /// An input of planning, shared with its plans.
-#[derive(Clone, FromPyObject)]
+#[derive(Clone)]
 pub(crate) enum Given {
-    Sequence(#[pyo3(from_py_with = sequence_of)] Arc<sequence::Graph>),
-    Problem(#[pyo3(from_py_with = problem_of)] Arc<Problem>),
+    Sequence(Arc<sequence::Graph>),
+    Problem(Arc<Problem>),
 }
 
-fn sequence_of(object: &Bound<'_, PyAny>) -> PyResult<Arc<sequence::Graph>> {
-    Ok(object.cast::<sequence::Sequence>()?.get().0.clone())
-}
+impl<'py> FromPyObject<'_, 'py> for Given {
+    type Error = PyErr;
 
-fn problem_of(object: &Bound<'_, PyAny>) -> PyResult<Arc<Problem>> {
-    Ok(object.cast::<problem::Problem>()?.get().0.clone())
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        if let Ok(sequence) = object.cast::<sequence::Sequence>() {
+            return Ok(Self::Sequence(sequence.get().0.clone()));
+        }
+        if let Ok(problem) = object.cast::<problem::Problem>() {
+            return Ok(Self::Problem(problem.get().0.clone()));
+        }
+        let words = format!("a Sequence or a Problem is needed, not {}", shown(&object));
+        Err(PyTypeError::new_err(words))
+    }
 }
 
 impl Given {
+    /// The input as Python's object.
+    pub(crate) fn object(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        match self {
+            Self::Sequence(graph) => sequence::Sequence(graph.clone()).into_py_any(py),
+            Self::Problem(problem) => problem::Problem(problem.clone()).into_py_any(py),
+        }
+    }
+
     pub(crate) fn input(&self) -> memplan::InputRef<'_> {
         match self {
             Self::Sequence(graph) => (&graph.sequence).into(),
@@ -121,11 +137,15 @@ impl Options {
                     let words = format!("time_limit is {seconds}, but must be a number of seconds");
                     read.time_limit = Some(limit.map_err(|_| value_error(words))?);
                 }
-                "views" => read.lowering = lowering.views(value.is_truthy()?),
-                "gathers" => read.lowering = lowering.gathers(value.is_truthy()?),
-                "inplace" => read.lowering = lowering.inplace(value.is_truthy()?),
-                "inputs_in_pool" => read.lowering = lowering.inputs_in_pool(value.is_truthy()?),
-                "weights_in_pool" => read.lowering = lowering.weights_in_pool(value.is_truthy()?),
+                "views" => read.lowering = lowering.views(yes_or_no(&value, &name)?),
+                "gathers" => read.lowering = lowering.gathers(yes_or_no(&value, &name)?),
+                "inplace" => read.lowering = lowering.inplace(yes_or_no(&value, &name)?),
+                "inputs_in_pool" => {
+                    read.lowering = lowering.inputs_in_pool(yes_or_no(&value, &name)?);
+                }
+                "weights_in_pool" => {
+                    read.lowering = lowering.weights_in_pool(yes_or_no(&value, &name)?);
+                }
                 "pools" => read.pools = value.extract::<List<_>>()?.0,
                 "pins" => read.pins = value.extract()?,
                 _ => {
@@ -191,6 +211,13 @@ impl Options {
         self.pins.clear();
         Ok((self, Given::Problem(Arc::new(problem))))
     }
+}
+
+/// Reads a switch. A word such as "no" would be true.
+fn yes_or_no(value: &Bound<'_, PyAny>, name: &str) -> PyResult<bool> {
+    value.extract().map_err(|_| {
+        PyTypeError::new_err(format!("{name} must be True or False, not {}", shown(value)))
+    })
 }
 
 fn whole(value: &Bound<'_, PyAny>, name: &str) -> PyResult<u64> {

@@ -12,7 +12,7 @@ use pyo3::{
     exceptions::PyKeyError,
     prelude::*,
     sync::PyOnceLock,
-    types::{PyDict, PyList},
+    types::{PyDict, PyList, PyTuple},
 };
 
 use crate::{
@@ -21,6 +21,7 @@ use crate::{
     numbers::{Argument, pairs, view},
     options::{Given, Options},
     sequence::Sequence,
+    values::{hash, remade},
 };
 
 /// The size of the pool, and a fixed offset in it for every chunk and tensor.
@@ -115,6 +116,30 @@ impl Plan {
         Ok(bodies)
     }
 
+    /// The options that say how the input was lowered, as `plan` takes them.
+    fn lowering<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let (options, lowering) = (PyDict::new(py), self.options.lowering);
+        options.set_item("views", lowering.views)?;
+        options.set_item("inplace", lowering.inplace)?;
+        options.set_item("gathers", lowering.gathers)?;
+        options.set_item("inputs_in_pool", lowering.inputs_in_pool)?;
+        options.set_item("weights_in_pool", lowering.weights_in_pool)?;
+        options.set_item("pools", self.options.pools.clone())?;
+        let pins = PyDict::new(py);
+        for (name, pin) in &self.options.pins {
+            match &pin.pool {
+                Some(pool) => pins.set_item(name, (pool, pin.offset))?,
+                None => pins.set_item(name, pin.offset)?,
+            }
+        }
+        options.set_item("pins", pins)?;
+        Ok(options)
+    }
+
+    fn copied(&self) -> Self {
+        Self::new(self.inner.clone(), self.given.clone(), &self.options, self.interrupted)
+    }
+
     fn page(&self, title: &str) -> PyResult<String> {
         let lowered =
             self.options.planner().alignment(self.inner.alignment).padding(self.inner.padding);
@@ -123,6 +148,20 @@ impl Plan {
         let sheet = MapSheet::new(plans, self.steps(), &problem);
         report::memory_map_html(title, &[sheet]).map_err(value_error)
     }
+}
+
+/// Makes a plan again that was pickled.
+#[pyfunction]
+#[pyo3(name = "_restored")]
+pub(crate) fn restored(
+    py: Python<'_>,
+    text: &str,
+    input: Given,
+    options: &Bound<'_, PyDict>,
+    interrupted: bool,
+) -> PyResult<Plan> {
+    let plan = guarded(py, || read_json_plan(text.as_bytes()).map_err(value_error))?;
+    Ok(Plan::new(plan, input, &Options::read(Some(options))?, interrupted))
 }
 
 /// The most columns and rows of a map as text.
@@ -137,6 +176,13 @@ impl Plan {
     #[staticmethod]
     fn from_json(py: Python<'_>, text: &str, input: Given) -> PyResult<Self> {
         let plan = guarded(py, || read_json_plan(text.as_bytes()).map_err(value_error))?;
+        if let Given::Problem(problem) = &input
+            && problem.len() != plan.chunks.len()
+        {
+            let (found, wanted) = (plan.chunks.len(), problem.len());
+            let words = format!("the plan has {found} chunks, but the problem has {wanted}");
+            return Err(value_error(words));
+        }
         Ok(Self::new(plan, input, &Options::default(), false))
     }
 
@@ -398,6 +444,29 @@ impl Plan {
 
     fn __len__(&self) -> usize {
         self.inner.chunks.len()
+    }
+
+    fn __eq__(&self, other: &Self) -> bool {
+        self.inner == other.inner
+    }
+
+    fn __hash__(&self) -> u64 {
+        let offsets: Vec<u64> = self.inner.chunks.iter().map(|chunk| chunk.offset).collect();
+        hash((self.inner.pool_size, offsets))
+    }
+
+    fn __copy__(&self) -> Self {
+        self.copied()
+    }
+
+    fn __deepcopy__(&self, _memo: &Bound<'_, PyAny>) -> Self {
+        self.copied()
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        let text = self.to_json(py)?;
+        let options = self.lowering(py)?;
+        remade(py, "plan", (text, self.given.object(py)?, options, self.interrupted))
     }
 
     fn __repr__(&self) -> String {

@@ -6,7 +6,11 @@ use memplan::{
     Input,
     problem::{ChunkId, Request, Shared, demands::Part},
 };
-use pyo3::{prelude::*, types::PyDict};
+use pyo3::{
+    exceptions::PyTypeError,
+    prelude::*,
+    types::{PyDict, PyTuple},
+};
 
 use crate::{
     demands::{self, Clocks, Demands},
@@ -14,6 +18,7 @@ use crate::{
     json,
     lists::List,
     numbers::{Argument, Whole, array, list, shown, whole},
+    values::{hash, remade},
 };
 
 /// Memory chunks with known lifetimes: the input of every planner.
@@ -77,10 +82,11 @@ fn chunk_list(chunks: &Bound<'_, PyAny>) -> PyResult<Chunks> {
     for (at, chunk) in chunks.try_iter()?.enumerate() {
         let chunk = chunk?;
         let number = |name: &'static str| move || format!("chunk {at}: {name}");
-        let (begin, end, size): (Bound<'_, PyAny>, Bound<'_, PyAny>, Bound<'_, PyAny>) =
-            chunk.extract().map_err(|_| {
-                value_error(format!("chunk {at} must be (begin, end, size), not {}", shown(&chunk)))
-            })?;
+        let words = || format!("chunk {at} must be (begin, end, size), not {}", shown(&chunk));
+        let List(fields): List<Bound<'_, PyAny>> =
+            chunk.extract().map_err(|_| PyTypeError::new_err(words()))?;
+        let [begin, end, size]: [Bound<'_, PyAny>; 3] =
+            fields.try_into().map_err(|_| value_error(words()))?;
         if let Some(clocks) = Clocks::read(&begin, &end, at)? {
             // The clocks say when it lives.
             lists.begin.push(0);
@@ -170,7 +176,7 @@ fn build(
 #[pymethods]
 impl Problem {
     #[new]
-    #[pyo3(signature = (chunks, overwrites = None, *, alignment = Argument::of(1), padding = Argument::of(0), names = None, **demands), text_signature = "(chunks, overwrites=None, *, alignment=1, padding=0, names=None, **demands)")]
+    #[pyo3(signature = (chunks, overwrites = None, *, alignment = Argument::of(1), padding = Argument::of(0), names = None, **demands), text_signature = "(chunks, overwrites=None, *, alignment=1, padding=0, names=None, pools=None, pins=None, only_in=None, alignments=None, traffic=None, holes=None, windows=None, parts=None, apart=None, on_stream=None)")]
     fn new(
         chunks: &Bound<'_, PyAny>,
         overwrites: Option<&Bound<'_, PyAny>>,
@@ -184,7 +190,7 @@ impl Problem {
 
     /// Creates a problem from three arrays or lists: the begins, the ends and the sizes.
     #[staticmethod]
-    #[pyo3(signature = (begin, end, size, overwrites = None, *, alignment = Argument::of(1), padding = Argument::of(0), names = None, **demands), text_signature = "(begin, end, size, overwrites=None, *, alignment=1, padding=0, names=None, **demands)")]
+    #[pyo3(signature = (begin, end, size, overwrites = None, *, alignment = Argument::of(1), padding = Argument::of(0), names = None, **demands), text_signature = "(begin, end, size, overwrites=None, *, alignment=1, padding=0, names=None, pools=None, pins=None, only_in=None, alignments=None, traffic=None, holes=None, windows=None, parts=None, apart=None)")]
     fn from_arrays(
         begin: &Bound<'_, PyAny>,
         end: &Bound<'_, PyAny>,
@@ -297,6 +303,27 @@ impl Problem {
 
     fn __len__(&self) -> usize {
         self.0.len()
+    }
+
+    fn __eq__(&self, other: &Self) -> bool {
+        self.0 == other.0
+    }
+
+    fn __hash__(&self) -> u64 {
+        hash((self.0.len(), self.0.steps(), self.0.naive_size()))
+    }
+
+    fn __copy__(&self) -> Self {
+        Self(self.0.clone())
+    }
+
+    fn __deepcopy__(&self, _memo: &Bound<'_, PyAny>) -> Self {
+        Self(self.0.clone())
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        let text = self.to_json(py)?;
+        remade(py, "problem", (text,))
     }
 
     fn __repr__(&self) -> String {

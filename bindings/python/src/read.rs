@@ -50,16 +50,17 @@ pub(crate) fn read(
 ) -> PyResult<Py<PyAny>> {
     let name = path.display().to_string();
     let about = |words: String| value_error(format!("{name}: {words}"));
-    let extension = match format {
-        Some(format) => format!(".{format}"),
-        None => name.clone(),
+    let format = match format {
+        Some(format) => Format::of_name(&format!(".{format}")).ok_or_else(|| {
+            about(format!("format is 'onnx', 'tflite', 'json' or 'csv', not '{format}'"))
+        })?,
+        None => Format::of_name(&name).ok_or_else(|| {
+            about(
+                "the name does not end in .onnx, .tflite, .json or .csv; pass format=\"onnx\""
+                    .to_owned(),
+            )
+        })?,
     };
-    let format = Format::of_name(&extension).ok_or_else(|| {
-        about(
-            "the name does not end in .onnx, .tflite, .json or .csv; pass format=\"onnx\""
-                .to_owned(),
-        )
-    })?;
     let mut options = ImportOptions::default().dims(dims.into_iter().flat_map(|dims| dims.0));
     options = options.copies(copies.unwrap_or_default());
     if let Some(size) = default_dim {

@@ -6,154 +6,22 @@ use memplan::{
     Input, OpSequence,
     export::tflite::OfflinePlan,
     import::tflite::{Arena, KernelLibrary},
+    sequence::Origin,
 };
 use pyo3::{
-    exceptions::{PyUserWarning, PyValueError},
+    exceptions::{PyIndexError, PyTypeError, PyUserWarning},
     prelude::*,
-    types::PyDict,
+    types::{PyDict, PyTuple},
 };
 
 use crate::{
     errors::{guarded, value_error},
     json,
     lists::List,
-    numbers::{Argument, Dims, Whole, pairs, whole},
+    numbers::{Dims, Whole, pairs, whole},
+    operator::Operator,
+    values::{hash, remade},
 };
-
-/// An output of an operator: a name and a size in bytes.
-///
-/// `reads` names the input that it is a view of. `overwrites` names one or several inputs that it may be
-/// written over: the first possible one is overwritten. `updates` names the input that it must be
-/// written over, such as a state. `gathers` names the inputs that it holds copies of, at offsets from its
-/// own start: where an input already lies there, nothing needs to be copied. Each is a name, or a pair of
-/// a name and an offset in bytes. `overlaps` lists pairs of an input and the least number of bytes by which the
-/// output must begin below it, to overlap it: the operator never writes a byte that it has yet to read.
-#[pyclass(frozen, module = "memplan", from_py_object)]
-#[derive(Clone)]
-pub(crate) struct Output(memplan::Output);
-
-/// Some memory of an input: its name, or a pair of its name and an offset.
-struct Place(String, u64);
-
-impl<'py> FromPyObject<'_, 'py> for Place {
-    type Error = PyErr;
-
-    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        if let Ok(name) = object.extract() {
-            return Ok(Self(name, 0));
-        }
-        let (name, offset): (String, Bound<'_, PyAny>) = object.extract()?;
-        let offset = whole(&offset, || format!("the offset in '{name}'"))?;
-        Ok(Self(name, offset))
-    }
-}
-
-/// One place or several.
-struct Places(Vec<Place>);
-
-impl<'py> FromPyObject<'_, 'py> for Places {
-    type Error = PyErr;
-
-    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        match object.extract::<List<Place>>() {
-            // A `ValueError` is a wrong offset in one of several places; another error means that
-            // this is one place.
-            Err(error) if !error.is_instance_of::<PyValueError>(object.py()) => {
-                Ok(Self(vec![object.extract()?]))
-            }
-            several => several.map(|List(places)| Self(places)),
-        }
-    }
-}
-
-#[pymethods]
-impl Output {
-    #[new]
-    #[pyo3(signature = (name, size, *, reads = None, overwrites = None, updates = None, gathers = None, overlaps = None))]
-    fn new(
-        name: &str,
-        size: Argument,
-        reads: Option<Place>,
-        overwrites: Option<Places>,
-        updates: Option<Place>,
-        gathers: Option<Places>,
-        overlaps: Option<Places>,
-    ) -> PyResult<Self> {
-        let mut output = memplan::Output::new(name, size.named("size")?);
-        if let Some(Place(input, offset)) = reads {
-            output = output.reads_at(input, offset);
-        }
-        if let Some(Place(input, offset)) = updates {
-            output = output.updates(input, offset);
-        }
-        for Place(input, offset) in overwrites.into_iter().flat_map(|places| places.0) {
-            output = output.overwrites_at(input, offset);
-        }
-        for Place(input, offset) in gathers.into_iter().flat_map(|places| places.0) {
-            output = output.gathers(input, offset);
-        }
-        for Place(input, below) in overlaps.into_iter().flat_map(|places| places.0) {
-            output = output.overlaps(input, below);
-        }
-        Ok(Self(output))
-    }
-
-    fn __repr__(&self) -> String {
-        format!("<memplan.{:?}>", self.0)
-    }
-}
-
-/// An operator: the names of the tensors that it reads, and its outputs.
-///
-/// `workspace` is the scratch memory in bytes that it needs while it runs. `after` lists operators, by name
-/// or place, that must run before it although it reads none of their outputs. `stream` is the stream that
-/// it runs on: operators of different streams may run at the same time.
-///
-/// `bodies` are sequences that it runs, one at a time: the body of a loop, or the branches of a condition. Each
-/// is planned by itself, in workspace of the operator that all of them share. Its weights are tensors of the
-/// sequence around it, which belong in `inputs`. A weight may also have the name of an output of the operator: a
-/// result that `updates` it is made there, so nothing is left to copy.
-#[pyclass(frozen, module = "memplan", from_py_object)]
-#[derive(Clone)]
-pub(crate) struct Operator(memplan::Operator);
-
-/// An earlier operator.
-#[derive(FromPyObject)]
-enum Earlier {
-    Name(String),
-    Place(Whole),
-}
-
-#[pymethods]
-impl Operator {
-    #[new]
-    #[pyo3(signature = (name, inputs = List::default(), outputs = List::default(), *, kind = "", workspace = Argument::of(0), after = List::default(), stream = Argument::of(0), bodies = List::default()), text_signature = "(name, inputs=(), outputs=(), *, kind=\"\", workspace=0, after=(), stream=0, bodies=())")]
-    #[allow(clippy::too_many_arguments, reason = "they are keywords in Python")]
-    fn new(
-        name: &str,
-        inputs: List<String>,
-        outputs: List<Output>,
-        kind: &str,
-        workspace: Argument,
-        after: List<Earlier>,
-        stream: Argument,
-        bodies: List<Bound<'_, Sequence>>,
-    ) -> PyResult<Self> {
-        let operator = memplan::Operator::new(name).kind(kind).inputs(inputs);
-        // More streams than memory can number are as wrong as the most.
-        let stream = usize::try_from(stream.named("stream")?).unwrap_or(usize::MAX);
-        let operator = operator.workspace(workspace.named("workspace")?).on_stream(stream);
-        let operator =
-            outputs.into_iter().fold(operator, |operator, output| operator.output(output.0));
-        let operator = bodies
-            .iter()
-            .fold(operator, |operator, body| operator.body(body.get().0.sequence.clone()));
-        Ok(Self(after.into_iter().fold(operator, |operator, other| match other {
-            Earlier::Name(name) => operator.after(name.as_str()),
-            Earlier::Place(place) => operator.after(place.index()),
-        })))
-    }
-}
 
 /// Operators in execution order, with the tensors between them.
 ///
@@ -188,6 +56,15 @@ impl std::ops::Deref for Graph {
 }
 
 impl Sequence {
+    /// The tensors of one origin, with their sizes.
+    fn supplied<'py>(&self, py: Python<'py>, origin: &Origin) -> PyResult<Bound<'py, PyDict>> {
+        let found = PyDict::new(py);
+        for tensor in self.0.tensors().iter().filter(|tensor| tensor.origin == *origin) {
+            found.set_item(&*tensor.name, tensor.size)?;
+        }
+        Ok(found)
+    }
+
     pub(crate) fn of(sequence: OpSequence) -> Self {
         Self(Arc::new(Graph { sequence, model: None }))
     }
@@ -264,7 +141,7 @@ impl Sequence {
                 builder.dim(name, sizes);
             }
             for operator in operators {
-                builder.operator(operator.0);
+                builder.operator(operator.declared());
             }
             for output in outputs {
                 builder.output(output);
@@ -337,8 +214,63 @@ impl Sequence {
         self.0.waits()
     }
 
+    /// The tensors that are supplied for each run, with their sizes in bytes.
+    #[getter]
+    fn inputs<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        self.supplied(py, &Origin::Input)
+    }
+
+    /// The tensors that are the same in every run, with their sizes in bytes.
+    #[getter]
+    fn weights<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        self.supplied(py, &Origin::Weight)
+    }
+
+    /// The names of the tensors that live to the end.
+    #[getter]
+    fn outputs(&self) -> Vec<String> {
+        let outputs = self.0.outputs().iter();
+        outputs.map(|&tensor| self.0.tensor(tensor).name.to_string()).collect()
+    }
+
     fn __len__(&self) -> usize {
         self.0.operators().len()
+    }
+
+    /// An operator by its step.
+    fn __getitem__(&self, step: isize) -> PyResult<Operator> {
+        let length = self.0.operators().len();
+        let step = if step < 0 { step.checked_add_unsigned(length) } else { Some(step) };
+        let step = step.and_then(|step| usize::try_from(step).ok()).filter(|&step| step < length);
+        let step = step
+            .ok_or_else(|| PyIndexError::new_err(format!("the sequence has {length} operators")))?;
+        Ok(Operator::of(&self.0.sequence, step))
+    }
+
+    fn __eq__(&self, other: &Self) -> bool {
+        self.0.sequence == other.0.sequence
+    }
+
+    fn __hash__(&self) -> u64 {
+        hash((self.0.operators().len(), self.0.tensors().len()))
+    }
+
+    fn __copy__(&self) -> Self {
+        Self(self.0.clone())
+    }
+
+    fn __deepcopy__(&self, _memo: &Bound<'_, PyAny>) -> Self {
+        Self(self.0.clone())
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        if self.0.model.is_some() {
+            return Err(PyTypeError::new_err(
+                "a sequence of a TensorFlow Lite model knows more than pickle would keep; read the file again",
+            ));
+        }
+        let text = self.to_json(py)?;
+        remade(py, "sequence", (text,))
     }
 
     fn __repr__(&self) -> String {

@@ -112,7 +112,7 @@ def test_numpy_arrays():
     offsets = numpy.asarray(memplan.plan(memplan.Problem(CHUNKS)).offsets)
     assert offsets.dtype == numpy.uint64 and offsets.shape == (3,)
     assert memplan.verify(memplan.Problem(CHUNKS), offsets) == []
-    with pytest.raises(ValueError, match="integers are needed"):
+    with pytest.raises(TypeError, match="integers are needed"):
         memplan.Problem(numpy.zeros((2, 3)))
     with pytest.raises(ValueError, match=r"shape must be \(n, 3\)"):
         memplan.Problem(numpy.zeros((2, 4), dtype="int64"))
@@ -168,7 +168,7 @@ WRONG = [
     (lambda: memplan.Operator("a", workspace=-1), "^workspace must be an integer from 0"),
     (lambda: memplan.Operator("a", stream=-1), "^stream must be an integer from 0 to .*, not -1"),
     (lambda: memplan.Pool("a", capacity=-1), "^capacity must be an integer from 0"),
-    (lambda: memplan.Pool("a", largest="8"), "^largest must be an integer from 0 to .*, not '8'"),
+    (lambda: memplan.Pool("a", largest=-8), "^largest must be an integer from 0 to .*, not -8"),
     (lambda: memplan.Pool("a", alignment=-1), "^alignment must be an integer from 0"),
     (lambda: memplan.Problem(CHUNKS, alignment=-1), "^alignment must be an integer from 0"),
     (lambda: memplan.Problem(CHUNKS, padding=2**64), "^padding must be an integer from 0"),

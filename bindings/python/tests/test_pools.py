@@ -32,7 +32,7 @@ def test_places_may_be_fixed():
     assert named.chunk_pools == ["a", "b", "a"] and named.offsets[1] == 8 and named.verify() == []
     spilled = memplan.plan(Problem(CHUNKS), pools=[Pool("a", capacity=128, cost=1), Pool("b", cost=9)])
     assert set(spilled.chunk_pools) == {"a", "b"} and spilled.verify() == []
-    assert (Pool("a").name, Pool("a", capacity=4).capacity, repr(Pool("a", capacity=4))) == ("a", 4, "<memplan.Pool 'a', 4 bytes>")
+    assert (Pool("a").name, Pool("a", capacity=4).capacity, repr(Pool("a", capacity=4))) == ("a", 4, "memplan.Pool('a', capacity=4)")
 
 
 def test_tensors_of_a_sequence_lie_in_pools(sequence):

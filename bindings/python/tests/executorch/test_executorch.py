@@ -282,7 +282,7 @@ def test_alignments(alignment):
     [
         ({"alignment": 48}, ValueError, "alignment 48 is not a power of two"),
         ({"efort": 3}, TypeError, "unexpected keyword argument 'efort'"),
-        ({"effort": "much"}, ValueError, "effort must be an integer"),
+        ({"effort": "much"}, TypeError, "effort must be an integer"),
         ({"strategy": "bset"}, ValueError, "no strategy is called 'bset'"),
         ({"time_limit": -1}, ValueError, "time_limit is -1"),
         ({"memory_planning_algo": None}, TypeError, "unexpected keyword argument"),

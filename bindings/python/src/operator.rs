@@ -1,0 +1,501 @@
+//! Operators and their outputs, as they are declared.
+
+use std::sync::Arc;
+
+use memplan::{
+    OpSequence,
+    sequence::{Dependency, Origin, TensorId},
+};
+use pyo3::{
+    IntoPyObjectExt,
+    exceptions::PyValueError,
+    prelude::*,
+    types::{PyDict, PyList, PyString},
+};
+
+use crate::{
+    lists::List,
+    numbers::{Argument, Whole, whole},
+    sequence::{Graph, Sequence},
+    values::{call, hash},
+};
+
+/// An output of an operator: a name and a size in bytes.
+///
+/// `reads` names the input that it is a view of. `overwrites` names one or several inputs that it may be
+/// written over: the first possible one is overwritten. `updates` names the input that it must be
+/// written over, such as a state. `gathers` names the inputs that it holds copies of, at offsets from its
+/// own start: where an input already lies there, nothing needs to be copied. Each is a name, or a pair of
+/// a name and an offset in bytes. `overlaps` lists pairs of an input and the least number of bytes by which the
+/// output must begin below it, to overlap it: the operator never writes a byte that it has yet to read.
+#[pyclass(frozen, module = "memplan", from_py_object)]
+#[derive(Clone, PartialEq)]
+pub(crate) struct Output {
+    name: String,
+    size: u64,
+    reads: Option<Place>,
+    overwrites: Vec<Place>,
+    updates: Option<Place>,
+    gathers: Vec<Place>,
+    overlaps: Vec<Place>,
+}
+
+/// Some memory of an input: its name, or a pair of its name and an offset.
+#[derive(Clone, PartialEq)]
+struct Place(String, u64);
+
+impl<'py> FromPyObject<'_, 'py> for Place {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        if let Ok(name) = object.extract() {
+            return Ok(Self(name, 0));
+        }
+        let (name, offset): (String, Bound<'_, PyAny>) = object.extract()?;
+        let offset = whole(&offset, || format!("the offset in '{name}'"))?;
+        Ok(Self(name, offset))
+    }
+}
+
+/// One place or several.
+struct Places(Vec<Place>);
+
+impl<'py> FromPyObject<'_, 'py> for Places {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        match object.extract::<List<Place>>() {
+            // Only a name or a tuple may be one place; of a list, the error is that of an item. So is a
+            // `ValueError`, which is a wrong offset.
+            Err(error)
+                if !object.is_instance_of::<PyList>()
+                    && !error.is_instance_of::<PyValueError>(object.py()) =>
+            {
+                Ok(Self(vec![object.extract()?]))
+            }
+            several => several.map(|List(places)| Self(places)),
+        }
+    }
+}
+
+#[pymethods]
+impl Output {
+    #[new]
+    #[pyo3(signature = (name, size, *, reads = None, overwrites = None, updates = None, gathers = None, overlaps = None))]
+    fn new(
+        name: &str,
+        size: Argument,
+        reads: Option<Place>,
+        overwrites: Option<Places>,
+        updates: Option<Place>,
+        gathers: Option<Places>,
+        overlaps: Option<Places>,
+    ) -> PyResult<Self> {
+        let places = |places: Option<Places>| places.map(|places| places.0).unwrap_or_default();
+        Ok(Self {
+            name: name.to_owned(),
+            size: size.named("size")?,
+            reads,
+            overwrites: places(overwrites),
+            updates,
+            gathers: places(gathers),
+            overlaps: places(overlaps),
+        })
+    }
+
+    /// Its name.
+    #[getter]
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its size in bytes.
+    #[getter]
+    fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// The input that it is a view of, with the offset there, or None.
+    #[getter]
+    fn reads(&self) -> Option<(String, u64)> {
+        self.reads.as_ref().map(Place::pair)
+    }
+
+    /// The inputs that it may be written over, with the offsets there.
+    #[getter]
+    fn overwrites(&self) -> Vec<(String, u64)> {
+        self.overwrites.iter().map(Place::pair).collect()
+    }
+
+    /// The input that it must be written over, with the offset there, or None.
+    #[getter]
+    fn updates(&self) -> Option<(String, u64)> {
+        self.updates.as_ref().map(Place::pair)
+    }
+
+    /// The inputs that it holds copies of, with the offsets in it.
+    #[getter]
+    fn gathers(&self) -> Vec<(String, u64)> {
+        self.gathers.iter().map(Place::pair).collect()
+    }
+
+    /// The inputs that it may overlap, with the bytes by which it must begin below them.
+    #[getter]
+    fn overlaps(&self) -> Vec<(String, u64)> {
+        self.overlaps.iter().map(Place::pair).collect()
+    }
+
+    fn __eq__(&self, other: &Self) -> bool {
+        self == other
+    }
+
+    fn __hash__(&self) -> u64 {
+        hash((&self.name, self.size))
+    }
+
+    fn __copy__(&self) -> Self {
+        self.clone()
+    }
+
+    fn __deepcopy__(&self, _memo: &Bound<'_, PyAny>) -> Self {
+        self.clone()
+    }
+
+    fn __getnewargs_ex__<'py>(
+        &self,
+        py: Python<'py>,
+    ) -> PyResult<((String, u64), Bound<'py, PyDict>)> {
+        Ok(((self.name.clone(), self.size), self.options(py)?))
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        let arguments = [self.name().into_bound_py_any(py)?, self.size.into_bound_py_any(py)?];
+        call("Output", &arguments, &self.options(py)?)
+    }
+}
+
+impl Place {
+    fn pair(&self) -> (String, u64) {
+        (self.0.clone(), self.1)
+    }
+
+    /// A name, or a pair of a name and an offset.
+    fn object<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        if self.1 == 0 {
+            self.0.clone().into_bound_py_any(py)
+        } else {
+            self.pair().into_bound_py_any(py)
+        }
+    }
+}
+
+impl Output {
+    /// The keywords that are not as by default.
+    fn options<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let options = PyDict::new(py);
+        for (name, place) in [("reads", &self.reads), ("updates", &self.updates)] {
+            if let Some(place) = place {
+                options.set_item(name, place.object(py)?)?;
+            }
+        }
+        let several = [
+            ("overwrites", &self.overwrites),
+            ("gathers", &self.gathers),
+            ("overlaps", &self.overlaps),
+        ];
+        for (name, places) in several {
+            let objects =
+                places.iter().map(|place| place.object(py)).collect::<PyResult<Vec<_>>>()?;
+            match &objects[..] {
+                [] => {}
+                [one] if one.is_instance_of::<PyString>() => options.set_item(name, one)?,
+                _ => options.set_item(name, objects)?,
+            }
+        }
+        Ok(options)
+    }
+
+    fn declared(&self) -> memplan::Output {
+        let mut output = memplan::Output::new(self.name.as_str(), self.size);
+        if let Some(Place(input, offset)) = &self.reads {
+            output = output.reads_at(input.as_str(), *offset);
+        }
+        if let Some(Place(input, offset)) = &self.updates {
+            output = output.updates(input.as_str(), *offset);
+        }
+        for Place(input, offset) in &self.overwrites {
+            output = output.overwrites_at(input.as_str(), *offset);
+        }
+        for Place(input, offset) in &self.gathers {
+            output = output.gathers(input.as_str(), *offset);
+        }
+        for Place(input, below) in &self.overlaps {
+            output = output.overlaps(input.as_str(), *below);
+        }
+        output
+    }
+
+    /// The output as it is in a checked sequence.
+    fn of(sequence: &OpSequence, tensor: TensorId) -> Self {
+        let name = |tensor: TensorId| sequence.tensor(tensor).name.to_string();
+        let mut output = Self {
+            name: name(tensor),
+            size: sequence.tensor(tensor).size.unwrap_or_default(),
+            reads: None,
+            overwrites: Vec::new(),
+            updates: None,
+            gathers: Vec::new(),
+            overlaps: Vec::new(),
+        };
+        let Origin::Output { dependency, .. } = &sequence.tensor(tensor).origin else {
+            return output;
+        };
+        match dependency {
+            Dependency::Reads { input, offset } => {
+                output.reads = Some(Place(name(*input), *offset));
+            }
+            Dependency::Overwrites(several) => {
+                for one in several {
+                    let (input, offset) = (name(one.input), one.offset);
+                    if one.required {
+                        output.updates = Some(Place(input, offset));
+                    } else if one.below > 0 {
+                        output.overlaps.push(Place(input, one.below));
+                    } else {
+                        output.overwrites.push(Place(input, offset));
+                    }
+                }
+            }
+            Dependency::Gathers(several) => {
+                let places = several.iter().map(|one| Place(name(one.input), one.offset));
+                output.gathers = places.collect();
+            }
+            _ => {}
+        }
+        output
+    }
+}
+
+/// An operator: the names of the tensors that it reads, and its outputs.
+///
+/// `workspace` is the scratch memory in bytes that it needs while it runs. `after` lists operators, by name
+/// or place, that must run before it although it reads none of their outputs. `stream` is the stream that
+/// it runs on: operators of different streams may run at the same time.
+///
+/// `bodies` are sequences that it runs, one at a time: the body of a loop, or the branches of a condition. Each
+/// is planned by itself, in workspace of the operator that all of them share. Its weights are tensors of the
+/// sequence around it, which belong in `inputs`. A weight may also have the name of an output of the operator: a
+/// result that `updates` it is made there, so nothing is left to copy.
+#[pyclass(frozen, module = "memplan", from_py_object)]
+#[derive(Clone)]
+pub(crate) struct Operator {
+    name: String,
+    kind: String,
+    inputs: Vec<String>,
+    outputs: Vec<Output>,
+    workspace: u64,
+    after: Vec<Earlier>,
+    stream: usize,
+    bodies: Vec<Arc<Graph>>,
+}
+
+/// An earlier operator.
+#[derive(Clone, PartialEq)]
+enum Earlier {
+    Name(String),
+    Place(usize),
+}
+
+impl<'py> FromPyObject<'_, 'py> for Earlier {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        if object.is_instance_of::<PyString>() {
+            return object.extract().map(Self::Name);
+        }
+        object.extract().map(|place: Whole| Self::Place(place.index()))
+    }
+}
+
+#[pymethods]
+impl Operator {
+    #[new]
+    #[pyo3(signature = (name, inputs = List::default(), outputs = List::default(), *, kind = "", workspace = Argument::of(0), after = List::default(), stream = Argument::of(0), bodies = List::default()), text_signature = "(name, inputs=(), outputs=(), *, kind=\"\", workspace=0, after=(), stream=0, bodies=())")]
+    #[allow(clippy::too_many_arguments, reason = "they are keywords in Python")]
+    fn new(
+        name: &str,
+        inputs: List<String>,
+        outputs: List<Output>,
+        kind: &str,
+        workspace: Argument,
+        after: List<Earlier>,
+        stream: Argument,
+        bodies: List<Bound<'_, Sequence>>,
+    ) -> PyResult<Self> {
+        Ok(Self {
+            name: name.to_owned(),
+            kind: kind.to_owned(),
+            inputs: inputs.0,
+            outputs: outputs.0,
+            workspace: workspace.named("workspace")?,
+            after: after.0,
+            // More streams than memory can number are as wrong as the most.
+            stream: usize::try_from(stream.named("stream")?).unwrap_or(usize::MAX),
+            bodies: bodies.iter().map(|body| body.get().0.clone()).collect(),
+        })
+    }
+
+    /// Its name.
+    #[getter]
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its kind, such as `Conv`.
+    #[getter]
+    fn kind(&self) -> &str {
+        &self.kind
+    }
+
+    /// The names of the tensors that it reads.
+    #[getter]
+    fn inputs(&self) -> Vec<String> {
+        self.inputs.clone()
+    }
+
+    /// Its outputs.
+    #[getter]
+    fn outputs(&self) -> Vec<Output> {
+        self.outputs.clone()
+    }
+
+    /// The scratch memory in bytes that it needs while it runs.
+    #[getter]
+    fn workspace(&self) -> u64 {
+        self.workspace
+    }
+
+    /// The operators that must run before it, by name or place.
+    #[getter]
+    fn after(&self, py: Python<'_>) -> PyResult<Vec<Py<PyAny>>> {
+        let object = |other: &Earlier| match other {
+            Earlier::Name(name) => name.into_py_any(py),
+            Earlier::Place(place) => place.into_py_any(py),
+        };
+        self.after.iter().map(object).collect()
+    }
+
+    /// The stream that it runs on.
+    #[getter]
+    fn stream(&self) -> usize {
+        self.stream
+    }
+
+    /// The sequences that it runs.
+    #[getter]
+    fn bodies(&self) -> Vec<Sequence> {
+        self.bodies.iter().map(|body| Sequence(body.clone())).collect()
+    }
+
+    fn __eq__(&self, other: &Self) -> bool {
+        let same_bodies = self.bodies.len() == other.bodies.len()
+            && self.bodies.iter().zip(&other.bodies).all(|(a, b)| a.sequence == b.sequence);
+        (&self.name, &self.kind, &self.inputs, &self.outputs)
+            == (&other.name, &other.kind, &other.inputs, &other.outputs)
+            && (self.workspace, self.stream, &self.after)
+                == (other.workspace, other.stream, &other.after)
+            && same_bodies
+    }
+
+    fn __hash__(&self) -> u64 {
+        hash((&self.name, &self.inputs, self.workspace))
+    }
+
+    fn __copy__(&self) -> Self {
+        self.clone()
+    }
+
+    fn __deepcopy__(&self, _memo: &Bound<'_, PyAny>) -> Self {
+        self.clone()
+    }
+
+    #[allow(clippy::type_complexity, reason = "the arguments of `new`")]
+    fn __getnewargs_ex__<'py>(
+        &self,
+        py: Python<'py>,
+    ) -> PyResult<((String, Vec<String>, Vec<Output>), Bound<'py, PyDict>)> {
+        let arguments = (self.name.clone(), self.inputs.clone(), self.outputs.clone());
+        Ok((arguments, self.options(py)?))
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        let mut arguments = vec![self.name().into_bound_py_any(py)?];
+        if !self.inputs.is_empty() || !self.outputs.is_empty() {
+            arguments.push(self.inputs().into_bound_py_any(py)?);
+        }
+        if !self.outputs.is_empty() {
+            arguments.push(self.outputs().into_bound_py_any(py)?);
+        }
+        call("Operator", &arguments, &self.options(py)?)
+    }
+}
+
+impl Operator {
+    /// The keywords that are not as by default.
+    fn options<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let options = PyDict::new(py);
+        if !self.kind.is_empty() {
+            options.set_item("kind", &self.kind)?;
+        }
+        if self.workspace > 0 {
+            options.set_item("workspace", self.workspace)?;
+        }
+        if !self.after.is_empty() {
+            options.set_item("after", self.after(py)?)?;
+        }
+        if self.stream > 0 {
+            options.set_item("stream", self.stream)?;
+        }
+        if !self.bodies.is_empty() {
+            options.set_item("bodies", self.bodies())?;
+        }
+        Ok(options)
+    }
+
+    pub(crate) fn declared(&self) -> memplan::Operator {
+        let operator = memplan::Operator::new(self.name.as_str())
+            .kind(self.kind.as_str())
+            .inputs(self.inputs.iter().map(String::as_str))
+            .workspace(self.workspace)
+            .on_stream(self.stream);
+        let operator = self
+            .outputs
+            .iter()
+            .fold(operator, |operator, output| operator.output(output.declared()));
+        let operator = self
+            .bodies
+            .iter()
+            .fold(operator, |operator, body| operator.body(body.sequence.clone()));
+        self.after.iter().fold(operator, |operator, other| match other {
+            Earlier::Name(name) => operator.after(name.as_str()),
+            Earlier::Place(place) => operator.after(*place),
+        })
+    }
+
+    /// An operator as it is in a checked sequence.
+    pub(crate) fn of(sequence: &OpSequence, step: usize) -> Self {
+        let node = &sequence.operators()[step];
+        let name = |tensor: &TensorId| sequence.tensor(*tensor).name.to_string();
+        let bodies = node.bodies.iter().map(|body| Sequence::of(body.clone()).0);
+        Self {
+            name: node.name.to_string(),
+            kind: node.kind.to_string(),
+            inputs: node.inputs.iter().map(name).collect(),
+            outputs: node.outputs.iter().map(|&tensor| Output::of(sequence, tensor)).collect(),
+            workspace: node.workspace,
+            after: node.after.iter().map(|&place| Earlier::Place(place)).collect(),
+            stream: node.stream,
+            bodies: bodies.collect(),
+        }
+    }
+}
