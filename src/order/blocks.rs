@@ -69,8 +69,7 @@ impl Blocks {
         &mut self,
         model: &Model,
         lazies: &Lazies,
-        set: &[u64],
-        ready: &[u32],
+        (set, ready): (&[u64], &[u32]),
         goal: &[u64],
     ) -> Option<Vec<Block>> {
         self.set.clear();

@@ -154,7 +154,7 @@ impl<'a> Moves<'a> {
     ) -> Vec<Block> {
         if F && self.model.exact {
             let found =
-                self.blocks.find(self.model, &self.waits.front, &place.set, &place.ready, goal);
+                self.blocks.find(self.model, &self.waits.front, (&place.set, &place.ready), goal);
             effort.spend(std::mem::take(&mut self.blocks.work));
             match found {
                 // Only raises are left.

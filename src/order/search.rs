@@ -225,7 +225,7 @@ impl Search<'_> {
                     }
                 }
             };
-            self.stand::<F>(end, &place, taken, goal, effort);
+            self.stand::<F>(end, (&place, taken), goal, effort);
         }
     }
 
@@ -276,8 +276,7 @@ impl Search<'_> {
     fn stand<const F: bool>(
         &mut self,
         end: &mut End,
-        place: &Place,
-        path: u32,
+        (place, path): (&Place, u32),
         goal: &[u64],
         effort: &mut Effort,
     ) {

@@ -37,7 +37,7 @@ pub(super) fn improve(
             if peak <= bound {
                 return order;
             }
-            let Some(better) = round(model, &order, &steps, peak, reach, unit, effort) else {
+            let Some(better) = round(model, &order, (&steps, peak), (reach, unit), effort) else {
                 break;
             };
             order = better;
@@ -50,10 +50,8 @@ pub(super) fn improve(
 fn round(
     model: &Model,
     order: &[u32],
-    steps: &[Bytes],
-    peak: Bytes,
-    reach: usize,
-    unit: Bytes,
+    (steps, peak): (&[Bytes], Bytes),
+    (reach, unit): (usize, Bytes),
     effort: &mut Effort,
 ) -> Option<Vec<u32>> {
     // The same pass lowers steps slightly below the peak.

@@ -6,8 +6,9 @@ use crate::search::{
     guided::{self, Guided},
     solution::Solution,
     state::instance::Instance,
+    under_way::Search,
 };
-use crate::{Bytes, Problem, monitor::Monitor, plan::Layout, problem::ChunkId};
+use crate::{Bytes, plan::Layout, problem::ChunkId};
 
 /// By default, ejection comes on top of the effort, with as many nodes as this many first attempts, up to a limit.
 const ON_TOP: u64 = 25;
@@ -23,7 +24,8 @@ pub struct Anew {
 
 impl Anew {
     /// Returns `None` if there are too many chains, or if the search is stopped.
-    pub fn new(problem: &Problem, roots: &[ChunkId], monitor: &mut Monitor<'_>) -> Option<Self> {
+    pub fn new(search: &mut Search<'_, '_>, roots: &[ChunkId]) -> Option<Self> {
+        let Search { problem, monitor, .. } = search;
         let inst = Instance::new_until(problem, roots, &mut || monitor.must_stop())?;
         let ejection = Ejection::new(&inst)?;
         Some(Self { inst, ejection })
@@ -40,42 +42,31 @@ impl Anew {
 
     /// If the pool is more than a percent above the bound, places all chains anew, and lets those that do not fit
     /// eject others, with this many nodes, and more on top. Returns the nodes that count against the effort.
-    pub fn eject(
-        &mut self,
-        problem: &Problem,
-        solution: &mut Solution,
-        nodes: u64,
-        more: u64,
-        monitor: &mut Monitor<'_>,
-    ) -> u64 {
+    pub fn eject(&mut self, search: &mut Search<'_, '_>, nodes: u64, more: u64) -> u64 {
         let Self { inst, ejection } = self;
-        if is_near(solution) || ejection.placing() > nodes.saturating_add(more) || monitor.stopped()
-        {
+        let is_short = ejection.placing() > nodes.saturating_add(more);
+        if is_near(search.solution) || is_short || search.monitor.stopped() {
             return 0;
         }
-        let enough = if more > 0 { near(solution.lower_bound) } else { solution.lower_bound };
+        let bound = search.solution.lower_bound;
+        let enough = if more > 0 { near(bound) } else { bound };
         let nodes = ejection.nodes().saturating_add(nodes).saturating_add(more);
         let attempts = Attempts { rungs: &RUNGS, share: ejection.share(), nodes };
-        let spent = descend(problem, inst, ejection, attempts, enough, solution, monitor);
+        let spent = descend(search, inst, ejection, attempts, enough);
         spent.saturating_sub(more)
     }
 
     /// Searches wider and wider cores with these many nodes, each guided by a packing of the one before; returns the
     /// nodes.
-    pub fn guide(
-        &self,
-        problem: &Problem,
-        solution: &mut Solution,
-        nodes: u64,
-        monitor: &mut Monitor<'_>,
-    ) -> u64 {
+    pub fn guide(&self, search: &mut Search<'_, '_>, nodes: u64) -> u64 {
         let Some(mut guided) = Guided::new(&self.inst) else { return 0 };
-        if nodes == 0 || solution.pool_size == solution.lower_bound || monitor.stopped() {
+        if nodes == 0 || search.is_over() {
             return 0;
         }
         let attempts = Attempts { rungs: &guided::RUNGS, share: nodes, nodes };
-        let enough = solution.lower_bound;
-        let spent = descend(problem, &self.inst, &mut guided, attempts, enough, solution, monitor);
+        let enough = search.solution.lower_bound;
+        let spent = descend(search, &self.inst, &mut guided, attempts, enough);
+        let solution = &mut *search.solution;
         let bound = (guided.bound * self.inst.unit).min(solution.pool_size);
         solution.lower_bound = solution.lower_bound.max(bound);
         spent
@@ -84,14 +75,13 @@ impl Anew {
 
 /// Packs all chains below lower and lower limits, until the pool is small enough; returns the nodes.
 fn descend(
-    problem: &Problem,
+    search: &mut Search<'_, '_>,
     inst: &Instance,
     packer: &mut impl Packer,
     attempts: Attempts<'_>,
     enough: Bytes,
-    solution: &mut Solution,
-    monitor: &mut Monitor<'_>,
 ) -> u64 {
+    let Search { problem, solution, monitor, .. } = search;
     let (before, bound) = (packer.nodes(), solution.lower_bound);
     let best = solution.pool_size.div_ceil(inst.unit * inst.align) * inst.align;
     let mut stop = |nodes, best| {

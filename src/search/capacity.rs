@@ -9,6 +9,7 @@ use crate::search::{
     greedy::Greedy,
     improve,
     state::instance::Instance,
+    under_way::Search,
 };
 use crate::{Bytes, Limits, Observer, Problem, monitor::Monitor, plan::Layout, problem::ChunkId};
 
@@ -45,13 +46,15 @@ pub(super) fn fits_monitored(
     }
     let mut solution = improve::simulate(problem, monitor);
     if solution.pool_size > capacity
-        && let Some(mut greedy) = Greedy::within(problem, &solution, monitor)
+        && let Some(greedy) = Greedy::within(problem, &solution, monitor)
     {
         let orders = greedy.orders();
-        solution.pack(problem, &mut greedy, orders, capacity, monitor);
+        let mut search = Search { problem, greedy, solution: &mut solution, monitor };
+        search.pack(orders, capacity);
         // A problem that is too large to be searched whole fits if its best packing does.
-        if roots.len() > LARGE && solution.pool_size > capacity && !monitor.stopped() {
-            improve::search(problem, &mut greedy, &mut solution, limits, monitor);
+        let is_open = search.solution.pool_size > capacity && !search.monitor.stopped();
+        if roots.len() > LARGE && is_open {
+            improve::search(&mut search, limits);
         }
     }
     if solution.pool_size <= capacity {
@@ -106,7 +109,7 @@ pub(super) fn decide(
     let mut stop =
         |nodes, _| monitor.stop(nodes + board.helped(), inst.bound() * inst.unit, capacity);
     let nodes = threads::together(limits.threads, &board, &mut stop, |thread, stop| {
-        ladder::ask(&inst, limit, thread, limits.effort(), &board, stop)
+        ladder::ask(&inst, thread, limits.effort(), &board, stop)
     });
     monitor.add(nodes + board.helped());
     let refuted = board.standing().bound > limit;

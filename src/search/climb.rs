@@ -6,11 +6,11 @@ use crate::search::{
         threads::{self, Board, Standing},
     },
     effort::UNIT,
-    greedy::Greedy,
     solution::Solution,
     state::instance::Instance,
+    under_way::Search,
 };
-use crate::{Bytes, Limits, Problem, monitor::Monitor, problem::ChunkId};
+use crate::{Bytes, Limits, problem::ChunkId};
 
 /// Problems of fewer chains need no rounding, and ejection only if the default effort does not suffice.
 pub const FEW: usize = 150;
@@ -39,53 +39,41 @@ const MOST_ROUNDED: u64 = 500_000;
 /// one by one alternatives that make no difference. So the first search ignores the true sizes: they
 /// exceed its packing by no more than the roundings add up to, a few thousandths. The second one
 /// keeps them beside the rounded sizes to close that gap.
-pub fn climb_rounded(
-    problem: &Problem,
-    roots: &[ChunkId],
-    greedy: &mut Greedy<'_>,
-    solution: &mut Solution,
-    limits: &Limits,
-    monitor: &mut Monitor<'_>,
-) -> u64 {
+pub fn climb_rounded(search: &mut Search<'_, '_>, roots: &[ChunkId], limits: &Limits) -> u64 {
+    let problem = search.problem;
     let plain = Instance::new(problem, roots);
     let unit = plain.unit.max(problem.alignment());
     // The parts of a staircase would not stay in line.
     let is_plain = plain.staircases.is_empty();
-    if roots.len() < FEW || solution.lower_bound / unit <= FINE || !is_plain {
+    if roots.len() < FEW || search.solution.lower_bound / unit <= FINE || !is_plain {
         return 0;
     }
     // Sizes that fill the pool without waste are seldom hard to pack as they are.
     let nodes = limits.effort();
     let few = EXACT_ROUNDS * (UNIT + 2 * roots.len() as u64);
     let few = limits.nodes(few.min(nodes / 4));
-    let exact = climb_and_complete(problem, roots, greedy, solution, &few, monitor).nodes;
-    if solution.pool_size == solution.lower_bound || monitor.stopped() {
+    let exact = climb_and_complete(search, roots, &few).nodes;
+    if search.is_over() {
         return exact;
     }
     let nodes = nodes.saturating_sub(exact);
-    let grain = problem.align_up(solution.lower_bound / GRAINS);
+    let Solution { lower_bound, pool_size, .. } = *search.solution;
+    let grain = problem.align_up(lower_bound / GRAINS);
     let inst = Instance::rounded(problem, roots, grain);
     let step = inst.unit * inst.align;
-    let board = Board::new(inst.bound(), solution.pool_size / step * inst.align);
+    let board = Board::new(inst.bound(), pool_size / step * inst.align);
     let share = (nodes / 2).min(MOST_ROUNDED);
-    let first = climb_and_settle(problem, &inst, board, greedy, solution, share, monitor);
+    let first = climb_and_settle(search, &inst, board, share);
     let inst = inst.with_exact_sizes(problem);
-    let board = Board::new(solution.lower_bound, solution.pool_size);
+    let board = Board::new(search.solution.lower_bound, search.solution.pool_size);
     let share = (nodes.saturating_sub(first) / 3).min(MOST_ROUNDED);
-    exact + first + climb_and_settle(problem, &inst, board, greedy, solution, share, monitor)
+    exact + first + climb_and_settle(search, &inst, board, share)
 }
 
 /// Packs all chains and places them in the order of their offsets with their true sizes; returns the
 /// nodes.
-fn climb_and_settle(
-    problem: &Problem,
-    inst: &Instance,
-    board: Board,
-    greedy: &mut Greedy<'_>,
-    solution: &mut Solution,
-    nodes: u64,
-    monitor: &mut Monitor<'_>,
-) -> u64 {
+fn climb_and_settle(search: &mut Search<'_, '_>, inst: &Instance, board: Board, nodes: u64) -> u64 {
+    let Search { problem, greedy, solution, monitor } = search;
     if board.is_over() || monitor.stopped() {
         return 0;
     }
@@ -110,15 +98,12 @@ fn climb_and_settle(
 /// Searches for a packing of some of the roots below the best pool, and places all others around
 /// it.
 pub fn climb_and_complete(
-    problem: &Problem,
+    search: &mut Search<'_, '_>,
     roots: &[ChunkId],
-    greedy: &mut Greedy<'_>,
-    solution: &mut Solution,
     limits: &Limits,
-    monitor: &mut Monitor<'_>,
 ) -> Outcome {
-    let Climb { bases, bound, best, nodes, is_over, is_too_large } =
-        climb(problem, roots, solution, limits, monitor);
+    let Climb { bases, bound, best, nodes, is_over, is_too_large } = climb(search, roots, limits);
+    let Search { problem, greedy, solution, monitor } = search;
     // A bound of some of the chains is a bound of all.
     solution.lower_bound = solution.lower_bound.max(bound).min(solution.pool_size);
     if let Some(bases) = bases {
@@ -157,13 +142,8 @@ struct Climb {
 }
 
 /// Searches for a packing of some of the roots below the best pool.
-fn climb(
-    problem: &Problem,
-    roots: &[ChunkId],
-    solution: &mut Solution,
-    limits: &Limits,
-    monitor: &mut Monitor<'_>,
-) -> Climb {
+fn climb(search: &mut Search<'_, '_>, roots: &[ChunkId], limits: &Limits) -> Climb {
+    let Search { problem, solution, monitor, .. } = search;
     let inst = Instance::new_until(problem, roots, &mut || monitor.must_stop());
     let Some(inst) = inst.filter(|inst| inst.covered() <= MOST_COVERED) else {
         return Climb {

@@ -49,9 +49,9 @@ pub fn conflict(
         }
     }
     if roots.len() > LARGE {
-        roots = refuted_core(problem, roots, bound.bytes, capacity, limits, &mut monitor);
+        roots = refuted_core(problem, roots, capacity, limits, &mut monitor);
     }
-    Some(shrink(problem, roots, bound.bytes, capacity, limits, &mut monitor))
+    Some(shrink(problem, roots, capacity, limits, &mut monitor))
 }
 
 /// The fewest roots alive at the peak that are too large together, smallest first.
@@ -81,11 +81,11 @@ fn peak_clique(
 fn refuted_core(
     problem: &Problem,
     roots: Vec<ChunkId>,
-    live: Bytes,
     capacity: Bytes,
     limits: &Limits,
     monitor: &mut Monitor<'_>,
 ) -> Vec<ChunkId> {
+    let live = problem.lower_bound().bytes;
     let greedy = Greedy::new(problem);
     let mut cores = CROWDS.map(|crowd| greedy.crowded(thousandths(live, crowd))).into_iter();
     let refuted = cores.find(|core| decide(problem, core, capacity, limits, monitor).refuted);
@@ -99,11 +99,11 @@ fn refuted_core(
 fn shrink(
     problem: &Problem,
     mut roots: Vec<ChunkId>,
-    bound: Bytes,
     capacity: Bytes,
     limits: &Limits,
     monitor: &mut Monitor<'_>,
 ) -> Conflict {
+    let bound = problem.lower_bound().bytes;
     let mut run = roots.len().div_ceil(2);
     loop {
         let (mut at, mut irreducible) = (0, true);

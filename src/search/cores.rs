@@ -4,11 +4,10 @@
 use crate::search::{
     anew::{Anew, is_near},
     climb::climb_and_complete,
-    greedy::Greedy,
-    solution::Solution,
     state::instance::Instance,
+    under_way::Search,
 };
-use crate::{Bytes, Limits, Problem, monitor::Monitor, problem::ChunkId};
+use crate::{Bytes, Limits, Problem, problem::ChunkId};
 
 /// Problems of more chains are not searched as a whole, neither for a pool nor for a capacity.
 pub const LARGE: usize = 5000;
@@ -46,32 +45,29 @@ const MOST_EJECTED: u64 = 80_000_000;
 /// Searches crowded cores until the effort is spent or the pool is proven. A small core is often
 /// packed at the bound at once, and the chains of less crowded steps have room enough around it.
 pub fn search_cores(
-    problem: &Problem,
+    search: &mut Search<'_, '_>,
     roots: &[ChunkId],
-    greedy: &mut Greedy<'_>,
-    solution: &mut Solution,
     limits: &Limits,
     is_default: bool,
-    monitor: &mut Monitor<'_>,
 ) {
     // Use the live bytes, not the raised bound: each core contains the one before, and the peak.
-    let live = solution.lower_bound;
-    let is_whole = |crowd| greedy.crowded(thousandths(live, crowd)).len() == roots.len();
+    let live = search.solution.lower_bound;
+    let is_whole = |crowd| search.greedy.crowded(thousandths(live, crowd)).len() == roots.len();
     // The first cores would then be the whole problem, each time searched from the beginning.
     let is_even = roots.len() <= LARGE && is_whole(CROWDS[0]);
     let mut left = limits.effort().min(FIRST_SHARE);
     let mut most_chains = usize::MAX;
     for crowd in CROWDS.into_iter().filter(|_| !is_even) {
-        let core = greedy.crowded(thousandths(live, crowd));
+        let core = search.greedy.crowded(thousandths(live, crowd));
         let nodes = left / 3 * 2;
         // A node places one chain.
         if nodes < core.len() as u64 {
             break;
         }
         let limits = limits.nodes(nodes);
-        let climb = climb_and_complete(problem, &core, greedy, solution, &limits, monitor);
+        let climb = climb_and_complete(search, &core, &limits);
         left = left.saturating_sub(climb.nodes);
-        if solution.pool_size == solution.lower_bound || monitor.stopped() {
+        if search.is_over() {
             return;
         }
         if climb.is_too_large {
@@ -84,50 +80,42 @@ pub fn search_cores(
         let (most, weight) = if is_even {
             (limits.effort() / 2, 1)
         } else {
-            (limits.effort().min(WHOLE_SHARE), whole_weight(problem, roots))
+            (limits.effort().min(WHOLE_SHARE), whole_weight(search.problem, roots))
         };
         let whole = limits.nodes(most / weight);
-        let climb = climb_and_complete(problem, roots, greedy, solution, &whole, monitor);
+        let climb = climb_and_complete(search, roots, &whole);
         // A few nodes may examine more bodies than that, which ejection must not pay for.
         let spent = climb.nodes.saturating_mul(weight).min(most);
         limits = limits.nodes(limits.effort().saturating_sub(spent));
-        if solution.pool_size == solution.lower_bound || monitor.stopped() {
+        if search.is_over() {
             return;
         }
     }
-    if let Some(mut anew) = Anew::new(problem, roots, monitor) {
+    if let Some(mut anew) = Anew::new(search, roots) {
         let nodes = (limits.effort() / 2).min(MOST_EJECTED);
-        let ejected = anew.eject(problem, solution, nodes, anew.on_top(is_default), monitor);
+        let ejected = anew.eject(search, nodes, anew.on_top(is_default));
         limits = limits.nodes(limits.effort().saturating_sub(ejected));
     }
-    if solution.pool_size == solution.lower_bound || monitor.stopped() {
+    if search.is_over() {
         return;
     }
-    if !is_near(solution) {
-        let bound = solution.lower_bound;
-        let orders = greedy.more_orders();
-        solution.pack(problem, greedy, orders, bound, monitor);
-        if monitor.stopped() {
+    if !is_near(search.solution) {
+        let orders = search.greedy.more_orders();
+        search.pack(orders, search.solution.lower_bound);
+        if search.monitor.stopped() {
             return;
         }
     }
-    let cores = MORE_CROWDS.map(|crowd| greedy.crowded(thousandths(live, crowd)));
+    let cores = MORE_CROWDS.map(|crowd| search.greedy.crowded(thousandths(live, crowd)));
     let mut open: Vec<_> = cores.iter().filter(|core| core.len() <= most_chains).collect();
     // Of equal cores, one is enough.
     open.dedup_by_key(|core| core.len());
-    search_more_cores(problem, open, greedy, solution, &limits, monitor);
+    search_more_cores(search, open, &limits);
 }
 
 /// Searches more cores, given from the smallest to the largest, repeatedly with more nodes. Completing their
 /// packings counts as nodes too.
-fn search_more_cores(
-    problem: &Problem,
-    mut open: Vec<&Vec<ChunkId>>,
-    greedy: &mut Greedy<'_>,
-    solution: &mut Solution,
-    limits: &Limits,
-    monitor: &mut Monitor<'_>,
-) {
+fn search_more_cores(search: &mut Search<'_, '_>, mut open: Vec<&Vec<ChunkId>>, limits: &Limits) {
     let (mut left, mut share) = (limits.effort(), SHARE);
     while left > 0 && !open.is_empty() {
         let mut at = 0;
@@ -136,12 +124,12 @@ fn search_more_cores(
             let chains = core.len() as u64;
             let weight = node_weight(core.len());
             let limits = limits.nodes(share.min(left) / weight);
-            let before = greedy.work();
-            let climb = climb_and_complete(problem, core, greedy, solution, &limits, monitor);
-            if solution.pool_size == solution.lower_bound || monitor.stopped() {
+            let before = search.greedy.work();
+            let climb = climb_and_complete(search, core, &limits);
+            if search.is_over() {
                 return;
             }
-            let completed = (greedy.work() - before) / WORK_PER_NODE;
+            let completed = (search.greedy.work() - before) / WORK_PER_NODE;
             let cost = climb.nodes.saturating_mul(weight) + completed + chains;
             left = left.saturating_sub(cost);
             if climb.is_too_large {

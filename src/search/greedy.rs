@@ -171,7 +171,7 @@ impl<'a> Greedy<'a> {
         most: u64,
         stop: &mut Stop<'_>,
     ) -> Option<Layout> {
-        let bases = self.place(&self.order(key), &[], below, most, stop)?;
+        let bases = self.place(&self.order(key), &[], (below, most), stop)?;
         Some(self.layout(&bases))
     }
 
@@ -184,7 +184,7 @@ impl<'a> Greedy<'a> {
         most: u64,
         stop: &mut Stop<'_>,
     ) -> Option<Vec<Bytes>> {
-        self.place(&self.order(key), kept, Bytes::MAX, most, stop)
+        self.place(&self.order(key), kept, (Bytes::MAX, most), stop)
     }
 
     /// The highest aligned end of the first bodies, with these offsets.
@@ -238,7 +238,7 @@ impl<'a> Greedy<'a> {
     pub(super) fn settle(&mut self, offset: impl Fn(ChunkId) -> Bytes) -> Option<Layout> {
         let mut order: Vec<usize> = (0..self.bodies.len()).collect();
         order.sort_by_key(|&b| offset(self.bodies[b].root));
-        let bases = self.place(&order, &[], Bytes::MAX, u64::MAX, &mut || false)?;
+        let bases = self.place(&order, &[], (Bytes::MAX, u64::MAX), &mut || false)?;
         Some(self.layout(&bases))
     }
 
@@ -262,8 +262,7 @@ impl<'a> Greedy<'a> {
         &mut self,
         order: &[usize],
         kept: &[Option<Bytes>],
-        below: Bytes,
-        most: u64,
+        (below, most): (Bytes, u64),
         stop: &mut Stop<'_>,
     ) -> Option<Vec<Bytes>> {
         let mut bases = vec![0; self.bodies.len()];

@@ -4,8 +4,8 @@ use crate::search::{
     anew::{Anew, is_near},
     climb::{FEW, climb_and_complete, climb_rounded},
     cores::{node_weight, search_cores},
-    greedy::Greedy,
     solution::Solution,
+    under_way::Search,
 };
 use crate::{
     Limits, Problem, baselines::free_list, monitor::Monitor, plan::Layout, problem::ChunkId,
@@ -55,41 +55,39 @@ pub fn simulate(problem: &Problem, monitor: &mut Monitor<'_>) -> Solution {
 }
 
 /// Searches the whole problem, or, if it is large, one crowded core after the other.
-pub fn search(
-    problem: &Problem,
-    greedy: &mut Greedy<'_>,
-    solution: &mut Solution,
-    limits: &Limits,
-    monitor: &mut Monitor<'_>,
-) {
-    let roots: Vec<_> = problem.roots().collect();
+pub fn search(search: &mut Search<'_, '_>, limits: &Limits) {
+    let roots: Vec<_> = search.problem.roots().collect();
+    let stretched = |search: &Search<'_, '_>, weight| {
+        let Solution { lower_bound, pool_size, .. } = *search.solution;
+        limits.stretched(lower_bound, pool_size, weight)
+    };
     if roots.len() > FEW_CHAINS {
-        let mut nodes = limits.stretched(solution.lower_bound, solution.pool_size, 1).effort();
+        let mut nodes = stretched(search, 1).effort();
         if limits.is_default() {
             nodes += LARGER_EFFORT;
         }
         let is_default = limits.is_default();
         let limits = limits.nodes(nodes);
-        search_cores(problem, &roots, greedy, solution, &limits, is_default, monitor);
+        search_cores(search, &roots, &limits, is_default);
         return;
     }
     let weight = node_weight(roots.len());
-    let nodes = limits.stretched(solution.lower_bound, solution.pool_size, weight).effort();
-    let rounded = climb_rounded(problem, &roots, greedy, solution, &limits.nodes(nodes), monitor);
-    let in_turns = search_in_turns(problem, &roots, greedy, solution, limits, rounded, monitor);
-    if solution.pool_size > solution.lower_bound && !monitor.stopped() {
+    let nodes = stretched(search, weight).effort();
+    let rounded = climb_rounded(search, &roots, &limits.nodes(nodes));
+    let in_turns = search_in_turns(search, &roots, limits, rounded);
+    if !search.is_over() {
         // The gap may be smaller now.
-        let limits = limits.stretched(solution.lower_bound, solution.pool_size, weight);
+        let limits = stretched(search, weight);
         let limits = limits.nodes(limits.effort().saturating_sub(rounded + in_turns));
-        climb_and_complete(problem, &roots, greedy, solution, &limits, monitor);
+        climb_and_complete(search, &roots, &limits);
     }
     if roots.len() < FEW
         && limits.is_default()
-        && !is_near(solution)
-        && !monitor.stopped()
-        && let Some(mut anew) = Anew::new(problem, &roots, monitor)
+        && !is_near(search.solution)
+        && !search.monitor.stopped()
+        && let Some(mut anew) = Anew::new(search, &roots)
     {
-        anew.eject(problem, solution, 0, anew.on_top(true), monitor);
+        anew.eject(search, 0, anew.on_top(true));
     }
 }
 
@@ -97,19 +95,18 @@ pub fn search(
 /// within a percent of the bound or the effort is spent, of which some nodes are spent already; returns the nodes that
 /// count against it.
 fn search_in_turns(
-    problem: &Problem,
+    search: &mut Search<'_, '_>,
     roots: &[ChunkId],
-    greedy: &mut Greedy<'_>,
-    solution: &mut Solution,
     limits: &Limits,
     spent: u64,
-    monitor: &mut Monitor<'_>,
 ) -> u64 {
-    if roots.len() < FEW || is_near(solution) || monitor.stopped() {
+    let is_done = |search: &Search<'_, '_>| is_near(search.solution) || search.monitor.stopped();
+    if roots.len() < FEW || is_done(search) {
         return 0;
     }
-    let Some(mut anew) = Anew::new(problem, roots, monitor) else { return 0 };
-    let effort = limits.stretched(solution.lower_bound, solution.pool_size, 1).effort();
+    let Some(mut anew) = Anew::new(search, roots) else { return 0 };
+    let Solution { lower_bound, pool_size, .. } = *search.solution;
+    let effort = limits.stretched(lower_bound, pool_size, 1).effort();
     let effort = effort.saturating_sub(spent);
     let has_staircases = anew.has_staircases();
     let (mut left, mut more) = (effort, anew.on_top(limits.is_default()));
@@ -117,25 +114,25 @@ fn search_in_turns(
     let mut ejected = anew.on_top(true).max(FIRST_EJECTED);
     while left > 0 {
         let limits = limits.nodes(left.min(climbed));
-        let climb = climb_and_complete(problem, roots, greedy, solution, &limits, monitor);
+        let climb = climb_and_complete(search, roots, &limits);
         left = left.saturating_sub(climb.nodes);
-        if is_near(solution) || monitor.stopped() {
+        if is_done(search) {
             break;
         }
         let nodes = if has_staircases {
-            anew.eject(problem, solution, ejected.min(left / 2), more, monitor)
+            anew.eject(search, ejected.min(left / 2), more)
         } else {
             let more = more.min(MOST_OF_RECTANGLES);
-            let ejected = anew.eject(problem, solution, left / OF_RECTANGLES, more, monitor);
+            let ejected = anew.eject(search, left / OF_RECTANGLES, more);
             left = left.saturating_sub(ejected);
-            if is_near(solution) || monitor.stopped() {
+            if is_done(search) {
                 break;
             }
             let nodes = climbed.saturating_mul(GUIDED).min(left / 4 * 3);
-            anew.guide(problem, solution, nodes, monitor)
+            anew.guide(search, nodes)
         };
         left = left.saturating_sub(nodes);
-        if is_near(solution) || monitor.stopped() {
+        if is_done(search) {
             break;
         }
         more = 0;

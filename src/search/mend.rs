@@ -64,6 +64,9 @@ struct Mending<'a> {
     target: Bytes,
     /// The size of the pool before mending, in bytes.
     pool: Bytes,
+    /// The nodes that are left for cores.
+    nodes: u64,
+    limits: Limits,
     work: u64,
 }
 
@@ -92,9 +95,10 @@ pub(super) fn mend(
         bases: solution.layout.offsets.clone(),
         target: solution.lower_bound,
         pool: solution.pool_size,
+        nodes: limits.effort(),
+        limits: limits.threads(1),
         work: 0,
     };
-    let mut nodes = limits.effort();
     for rings in 1..=MOST_RINGS {
         if monitor.must_stop() {
             break;
@@ -107,7 +111,7 @@ pub(super) fn mend(
             }
             // Chains that stay share no step with a core only if there is a ring between them.
             let cores = if rings > 1 { &CROWDS[..] } else { &[] };
-            mending.pack(part, cores, &mut nodes, limits, monitor);
+            mending.pack(part, cores, monitor);
         }
     }
     solution.nodes = monitor.add(0);
@@ -156,22 +160,17 @@ impl Mending<'_> {
     }
 
     /// Repacks a part and keeps the packing if it is lower.
-    fn pack(
-        &mut self,
-        part: &Part,
-        crowds: &[Bytes],
-        nodes: &mut u64,
-        limits: &Limits,
-        monitor: &mut Monitor<'_>,
-    ) {
+    fn pack(&mut self, part: &Part, crowds: &[Bytes], monitor: &mut Monitor<'_>) {
         let roots = [&part.moved[..], &part.fixed[..]].concat();
-        let mut greedy = Greedy::of(self.problem, &roots, &self.crowds);
+        let greedy = Greedy::of(self.problem, &roots, &self.crowds);
         let fixed = part.fixed.iter().map(|&root| Some(self.bases[root.index()]));
         let kept: Vec<Option<Bytes>> = part.moved.iter().map(|_| None).chain(fixed).collect();
         let moved = part.moved.len();
         let old: Vec<Bytes> = roots.iter().map(|root| self.bases[root.index()]).collect();
-        let mut best = Best { lowest: greedy.top(&old[..moved]), bases: None };
-        self.try_orders(greedy.orders(), &mut greedy, &kept, moved, &mut best, monitor);
+        let orders = greedy.orders();
+        let lowest = greedy.top(&old[..moved]);
+        let mut best = Best { greedy, moved, lowest, bases: None };
+        self.try_orders(orders, &kept, &mut best, monitor);
         let body_of: BTreeMap<ChunkId, usize> = part.moved.iter().copied().zip(0..).collect();
         let mut last = 0;
         for &crowd in crowds {
@@ -179,31 +178,32 @@ impl Mending<'_> {
                 break;
             }
             let least = thousandths(self.target, crowd);
-            let core: Vec<ChunkId> = greedy
+            let core: Vec<ChunkId> = best
+                .greedy
                 .crowded(least)
                 .into_iter()
                 .filter(|root| body_of.get(root).is_some_and(|&body| part.inner[body]))
                 .collect();
             let is_new = core.len() > last;
             last = core.len();
-            if best.lowest <= self.target || *nodes == 0 || last > MOST_CORE {
+            if best.lowest <= self.target || self.nodes == 0 || last > MOST_CORE {
                 break;
             }
             if !is_new {
                 continue;
             }
-            let limits = limits.nodes(CORE_NODES.min(*nodes)).threads(1);
+            let limits = self.limits.nodes(CORE_NODES.min(self.nodes));
             let decision = decide(self.problem, &core, self.target, &limits, monitor);
-            *nodes = nodes.saturating_sub(decision.nodes);
+            self.nodes = self.nodes.saturating_sub(decision.nodes);
             let mut kept = kept.clone();
             for (root, base) in decision.bases.into_iter().flatten() {
                 if let Some(&body) = body_of.get(&root) {
                     kept[body] = Some(base);
                 }
             }
-            self.try_orders(&COMPLETING, &mut greedy, &kept, moved, &mut best, monitor);
+            self.try_orders(&COMPLETING, &kept, &mut best, monitor);
         }
-        self.work += greedy.work();
+        self.work += best.greedy.work();
         for (&root, base) in part.moved.iter().zip(best.bases.into_iter().flatten()) {
             self.bases[root.index()] = base;
         }
@@ -213,10 +213,8 @@ impl Mending<'_> {
     fn try_orders(
         &self,
         orders: &[Key],
-        greedy: &mut Greedy<'_>,
         kept: &[Option<Bytes>],
-        moved: usize,
-        best: &mut Best,
+        best: &mut Best<'_>,
         monitor: &mut Monitor<'_>,
     ) {
         for &key in orders {
@@ -225,17 +223,20 @@ impl Mending<'_> {
             if best.lowest <= self.target {
                 break;
             }
-            let Some(bases) = greedy.pack_around(key, kept, most, &mut stop) else { break };
-            let top = greedy.top(&bases[..moved]);
+            let Some(bases) = best.greedy.pack_around(key, kept, most, &mut stop) else { break };
+            let top = best.greedy.top(&bases[..best.moved]);
             if top < best.lowest {
-                *best = Best { lowest: top, bases: Some(bases) };
+                (best.lowest, best.bases) = (top, Some(bases));
             }
         }
     }
 }
 
 /// The lowest packing of a part.
-struct Best {
+struct Best<'a> {
+    greedy: Greedy<'a>,
+    /// The number of bodies that move, the first of all.
+    moved: usize,
     lowest: Bytes,
     /// The offsets by body; `None` if no new packing is lower.
     bases: Option<Vec<Bytes>>,

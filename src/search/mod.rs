@@ -11,6 +11,7 @@
 //! | room | idea |
 //! | --- | --- |
 //! | `solution` | what a caller gets |
+//! | `under_way` | what the stages of a search share |
 //! | `capacity`, `conflict` | whether a problem fits; chains that do not fit together |
 //! | `improve` | better packings of a problem: the searches in turn |
 //! | `cores` | of many chains, those of the most crowded steps first |
@@ -70,6 +71,7 @@ mod solution;
 mod spans;
 mod state;
 mod statement;
+mod under_way;
 
 use crate::{Bytes, Problem, monitor::Monitor, plan::Layout};
 pub use crate::{Limits, Observer, Progress};
@@ -79,6 +81,7 @@ use greedy::Greedy;
 pub(super) use ranges::merge;
 pub use solution::Solution;
 pub(crate) use state::occupancy::Occupancy;
+use under_way::Search;
 
 /// Searches for the smallest pool within limits; [`optimize`] reports more.
 #[must_use]
@@ -171,16 +174,17 @@ fn mend_if_large(
 fn search(problem: &Problem, solution: &mut Solution, limits: &Limits, monitor: &mut Monitor<'_>) {
     if solution.pool_size > solution.lower_bound
         && !monitor.stopped()
-        && let Some(mut greedy) = Greedy::within(problem, solution, monitor)
+        && let Some(greedy) = Greedy::within(problem, solution, monitor)
     {
         let (enough, before) = (solution.lower_bound, solution.pool_size);
         let orders = greedy.orders();
-        solution.pack(problem, &mut greedy, orders, enough, monitor);
-        if solution.pool_size < before {
-            mend_if_large(problem, solution, limits, monitor);
+        let mut search = Search { problem, greedy, solution, monitor };
+        search.pack(orders, enough);
+        if search.solution.pool_size < before {
+            mend_if_large(problem, search.solution, limits, search.monitor);
         }
-        if solution.pool_size > enough && !monitor.stopped() && limits.effort() > 0 {
-            improve::search(problem, &mut greedy, solution, limits, monitor);
+        if search.solution.pool_size > enough && !search.monitor.stopped() && limits.effort() > 0 {
+            improve::search(&mut search, limits);
         }
     }
     solution.proven_optimal = solution.lower_bound == solution.pool_size;

@@ -1,7 +1,6 @@
 //! The answer of the search.
 
-use crate::search::greedy::{Greedy, Key, MOST_WORK};
-use crate::{Bytes, Problem, monitor::Monitor, plan::Layout};
+use crate::{Bytes, Problem, plan::Layout};
 
 /// The answer of [`optimize`](super::optimize).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,28 +40,6 @@ impl Solution {
         let pool_size = layout.pool_size(problem);
         if pool_size < self.pool_size {
             (self.layout, self.pool_size) = (layout, pool_size);
-        }
-    }
-
-    /// Packs greedily in one order after the other, until a pool is small enough.
-    pub(super) fn pack(
-        &mut self,
-        problem: &Problem,
-        greedy: &mut Greedy<'_>,
-        orders: &[Key],
-        enough: Bytes,
-        monitor: &mut Monitor<'_>,
-    ) {
-        let most = greedy.work().saturating_add(MOST_WORK);
-        for &key in orders {
-            let Self { lower_bound, pool_size, .. } = *self;
-            let mut stop = || monitor.stop(0, lower_bound, pool_size);
-            if pool_size <= enough || greedy.work() > most || stop() {
-                break;
-            }
-            if let Some(packing) = greedy.pack(key, pool_size, most, &mut stop) {
-                self.improve(problem, packing);
-            }
         }
     }
 }

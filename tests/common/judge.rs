@@ -182,8 +182,8 @@ impl Judge {
             shared.clone().all(|byte| {
                 let (of_x, of_y) = (byte - a.offset, byte - b.offset);
                 let both = self.needs(x, of_x, step, spots) && self.needs(y, of_y, step, spots);
-                let written = self.destroys(x, of_x, step, spots, (y, of_y))
-                    || self.destroys(y, of_y, step, spots, (x, of_x));
+                let written = self.destroys((x, of_x), step, spots, (y, of_y))
+                    || self.destroys((y, of_y), step, spots, (x, of_x));
                 !both && !written || agree(byte)
             })
         })
@@ -193,8 +193,7 @@ impl Judge {
     /// in a step in which that part or whole still needs it.
     pub fn destroys(
         &self,
-        new: usize,
-        byte: u64,
+        (new, byte): (usize, u64),
         step: u64,
         spots: &[Spot],
         (other, of_other): (usize, u64),

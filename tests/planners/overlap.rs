@@ -171,7 +171,7 @@ impl SmallSequence {
     /// The smallest pool, by trying all places of the tensors.
     fn least(&self, orders: &[Order]) -> Option<u64> {
         let overs: Vec<_> = (0..self.0.len()).map(|at| self.over(at, orders)).collect();
-        self.least_from(orders, &overs, &mut Vec::new(), 0, 26)
+        self.least_from(orders, &overs, &mut Vec::new(), (0, 26))
     }
 
     /// The smallest pool below a limit, by trying all places of the tensors that are not yet placed.
@@ -180,8 +180,7 @@ impl SmallSequence {
         orders: &[Order],
         overs: &[Option<(usize, u64)>],
         offsets: &mut Vec<u64>,
-        pool: u64,
-        mut limit: u64,
+        (pool, mut limit): (u64, u64),
     ) -> Option<u64> {
         let new = offsets.len();
         if new == self.0.len() {
@@ -207,7 +206,7 @@ impl SmallSequence {
                 });
             if fits
                 && let Some(found) =
-                    self.least_from(orders, overs, offsets, pool.max(offset + size), limit)
+                    self.least_from(orders, overs, offsets, (pool.max(offset + size), limit))
             {
                 (least, limit) = (Some(found), found);
             }

@@ -424,24 +424,23 @@ fn scratch_memory_can_be_stated() {
 
 /// The scratch buffers of one convolution or the like, computed by hand from CMSIS-NN's sources.
 #[rstest]
-#[case::conv_3x3(KernelLibrary::CmsisNn, code::CONV_2D, [1, 8, 8, 3], [4, 3, 3, 3], [1, 6, 6, 4], convolution(), vec![4 * 28])]
-#[case::conv_3x3_mve(KernelLibrary::CmsisNnMve, code::CONV_2D, [1, 8, 8, 3], [4, 3, 3, 3], [1, 6, 6, 4], convolution(), vec![4 * 32])]
-#[case::conv_1x1(KernelLibrary::CmsisNn, code::CONV_2D, [1, 8, 8, 4], [4, 1, 1, 4], [1, 8, 8, 4], convolution(), vec![])]
-#[case::conv_reference(KernelLibrary::Reference, code::CONV_2D, [1, 8, 8, 3], [4, 3, 3, 3], [1, 6, 6, 4], convolution(), vec![])]
-#[case::depthwise_5x5_dsp(KernelLibrary::CmsisNnDsp, 4, [1, 8, 8, 4], [1, 5, 5, 4], [1, 4, 4, 4], convolution(), vec![2 * 100])]
-#[case::depthwise_3x3_dsp(KernelLibrary::CmsisNnDsp, 4, [1, 8, 8, 4], [1, 3, 3, 4], [1, 6, 6, 4], convolution(), vec![])]
-#[case::depthwise_5x5(KernelLibrary::CmsisNn, 4, [1, 8, 8, 4], [1, 5, 5, 4], [1, 4, 4, 4], convolution(), vec![])]
-#[case::depthwise_5x5_mve(KernelLibrary::CmsisNnMve, 4, [1, 8, 8, 4], [1, 5, 5, 4], [1, 4, 4, 4], convolution(), vec![4 * 124 * 25])]
-#[case::average_dsp(KernelLibrary::CmsisNnDsp, 1, [1, 8, 8, 4], [1, 1, 1, 1], [1, 4, 4, 4], convolution(), vec![16])]
+#[case::conv_3x3(KernelLibrary::CmsisNn, code::CONV_2D, [[1, 8, 8, 3], [4, 3, 3, 3], [1, 6, 6, 4]], convolution(), vec![4 * 28])]
+#[case::conv_3x3_mve(KernelLibrary::CmsisNnMve, code::CONV_2D, [[1, 8, 8, 3], [4, 3, 3, 3], [1, 6, 6, 4]], convolution(), vec![4 * 32])]
+#[case::conv_1x1(KernelLibrary::CmsisNn, code::CONV_2D, [[1, 8, 8, 4], [4, 1, 1, 4], [1, 8, 8, 4]], convolution(), vec![])]
+#[case::conv_reference(KernelLibrary::Reference, code::CONV_2D, [[1, 8, 8, 3], [4, 3, 3, 3], [1, 6, 6, 4]], convolution(), vec![])]
+#[case::depthwise_5x5_dsp(KernelLibrary::CmsisNnDsp, 4, [[1, 8, 8, 4], [1, 5, 5, 4], [1, 4, 4, 4]], convolution(), vec![2 * 100])]
+#[case::depthwise_3x3_dsp(KernelLibrary::CmsisNnDsp, 4, [[1, 8, 8, 4], [1, 3, 3, 4], [1, 6, 6, 4]], convolution(), vec![])]
+#[case::depthwise_5x5(KernelLibrary::CmsisNn, 4, [[1, 8, 8, 4], [1, 5, 5, 4], [1, 4, 4, 4]], convolution(), vec![])]
+#[case::depthwise_5x5_mve(KernelLibrary::CmsisNnMve, 4, [[1, 8, 8, 4], [1, 5, 5, 4], [1, 4, 4, 4]], convolution(), vec![4 * 124 * 25])]
+#[case::average_dsp(KernelLibrary::CmsisNnDsp, 1, [[1, 8, 8, 4], [1, 1, 1, 1], [1, 4, 4, 4]], convolution(), vec![16])]
 fn kernels_take_scratch_memory(
     #[case] kernels: KernelLibrary,
     #[case] code: i32,
-    #[case] input: [i32; 4],
-    #[case] weights: [i32; 4],
-    #[case] output: [i32; 4],
+    #[case] shapes: [[i32; 4]; 3],
     #[case] options: Vec<Field>,
     #[case] expected: Vec<u64>,
 ) {
+    let [input, weights, output] = shapes;
     let weights = Tensor { data: vec![1; 4], ..tensor("w", INT8, &weights) };
     let tensors = vec![tensor("x", INT8, &input), weights, tensor("y", INT8, &output)];
     let bytes = model(&[single(code, tensors, options)]);

@@ -123,7 +123,7 @@ pub fn simulation_svg(problem: &Problem, steps: Range<Step>, most: u32) -> Strin
         );
         let mut x = LEFT;
         for (event, queues) in events.iter().zip(moments) {
-            tower(&mut svg, &drawing, queues, event, x, highest);
+            tower(&mut svg, &drawing, (queues, event), x, highest);
             under(&mut svg, &drawing, queues, event, x);
             x += COLUMN + GAP;
         }
@@ -139,8 +139,7 @@ pub fn simulation_svg(problem: &Problem, steps: Range<Step>, most: u32) -> Strin
 fn tower(
     svg: &mut String,
     drawing: &Drawing<'_>,
-    queues: &Queues,
-    event: &Event,
+    (queues, event): (&Queues, &Event),
     x: f64,
     highest: Bytes,
 ) {
@@ -168,7 +167,7 @@ fn tower(
     for block in drawn {
         let height = LEAST + rest * (block.size as f64 / highest as f64);
         y -= height;
-        boxed(svg, drawing, block, x, y, height);
+        boxed(svg, drawing, block, (x, y), height);
         if block.holder == Holder::Chunk(event.chunk) {
             let _ = writeln!(
                 svg,
@@ -207,7 +206,7 @@ fn under(svg: &mut String, drawing: &Drawing<'_>, queues: &Queues, event: &Event
     y += 52.0;
     let free = queues.free();
     for block in free.iter().take(MOST) {
-        boxed(svg, drawing, block, x, y, LEAST);
+        boxed(svg, drawing, block, (x, y), LEAST);
         y += LEAST + 2.0;
     }
     if free.len() > MOST {
@@ -222,7 +221,7 @@ fn counted(svg: &mut String, blocks: usize, x: f64, y: f64) {
 }
 
 /// Draws a block with its name and size.
-fn boxed(svg: &mut String, drawing: &Drawing<'_>, block: &Block, x: f64, y: f64, height: f64) {
+fn boxed(svg: &mut String, drawing: &Drawing<'_>, block: &Block, (x, y): (f64, f64), height: f64) {
     let (class, name) = match block.holder {
         Holder::Chunk(chunk) => {
             let colour = drawing.colours[chunk.index()];

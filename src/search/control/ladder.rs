@@ -78,17 +78,11 @@ pub fn climb(inst: &Instance, thread: u64, last: u64, board: &Board, stop: &mut 
     rounds.nodes()
 }
 
-/// Decides by search whether everything fits under one limit, and writes the answer to the board.
-pub fn ask(
-    inst: &Instance,
-    limit: u64,
-    thread: u64,
-    last: u64,
-    board: &Board,
-    stop: &mut Stop<'_>,
-) -> u64 {
+/// Decides by search whether everything fits under one limit, the bound on the board, and writes the answer to it.
+pub fn ask(inst: &Instance, thread: u64, last: u64, board: &Board, stop: &mut Stop<'_>) -> u64 {
     let mut rounds = Restarts::new(inst, thread);
     let standing = board.standing();
+    let limit = standing.bound;
     let (mut share, mut stopped) = (SHARE, false);
     while !stopped && rounds.nodes() < last {
         let verdict = rounds.decide(limit, share, last, &mut |nodes| {

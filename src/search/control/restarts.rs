@@ -254,7 +254,7 @@ impl<'a> Restarts<'a> {
             return verdict;
         }
         let elsewhere = self.nodes() - self.in_own_valleys();
-        verdict = self.run_round(limit, units, last, elsewhere, stop);
+        verdict = self.run_round(limit, units, (last, elsewhere), stop);
         self.found = Found::InValleys;
         for at in 0..self.turned.len() {
             let nodes = self.nodes();
@@ -263,7 +263,7 @@ impl<'a> Restarts<'a> {
             }
             let turned = &mut self.turned[at];
             let elsewhere = nodes - turned.nodes();
-            verdict = turned.run_round(limit, units, last, elsewhere, stop);
+            verdict = turned.run_round(limit, units, (last, elsewhere), stop);
             if verdict == Verdict::Packed {
                 self.found = Found::Turned;
                 self.turned_back = turned.turned_back(&self.inst.turned[at].numbers, limit);
@@ -286,7 +286,7 @@ impl<'a> Restarts<'a> {
             {
                 *rounds += 1;
                 let units = luby(in_sweep(*rounds).div_ceil(LAP));
-                match search.run_round(limit, units, last, elsewhere, stop) {
+                match search.run_round(limit, units, (last, elsewhere), stop) {
                     Verdict::Packed => {
                         self.found = Found::Pinned;
                         self.turned_back = search.turned_back(&turned.numbers, limit);
@@ -316,8 +316,7 @@ impl<'a> Restarts<'a> {
         &mut self,
         limit: u64,
         units: u64,
-        last: u64,
-        elsewhere: u64,
+        (last, elsewhere): (u64, u64),
         stop: &mut impl FnMut(u64) -> bool,
     ) -> Verdict {
         let unit = UNIT + 2 * self.inst.bodies() as u64;

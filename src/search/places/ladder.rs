@@ -161,7 +161,11 @@ impl Search<'_> {
         }
         let Some(packer) = packer else { return 0 };
         let before = packer.nodes();
-        self.descend(packer, &[0], nodes, before + nodes, monitor);
+        self.descend(
+            packer,
+            Attempts { rungs: &[0], share: nodes, nodes: before + nodes },
+            monitor,
+        );
         packer.nodes() - before
     }
 
@@ -173,7 +177,7 @@ impl Search<'_> {
             return 0;
         }
         let Some(mut packer) = Guided::new(inst) else { return 0 };
-        self.descend(&mut packer, &[0], nodes, nodes, monitor);
+        self.descend(&mut packer, Attempts { rungs: &[0], share: nodes, nodes }, monitor);
         self.standing.bound = packer.bound.clamp(bound, self.standing.best);
         packer.nodes()
     }
@@ -192,21 +196,18 @@ impl Search<'_> {
         if packer.placing() > all {
             return 0;
         }
-        self.descend(&mut packer, &RUNGS, share, all, monitor);
+        self.descend(&mut packer, Attempts { rungs: &RUNGS, share, nodes: all }, monitor);
         packer.nodes().saturating_sub(nodes)
     }
 
-    /// Packs all bodies below these rungs, until there are this many nodes.
+    /// Packs all bodies lower and lower.
     fn descend(
         &mut self,
         packer: &mut impl Packer,
-        rungs: &[u64],
-        share: u64,
-        nodes: u64,
+        attempts: Attempts<'_>,
         monitor: &mut Monitor<'_>,
     ) {
         let Self { inst, standing: Standing { bound, best }, nodes: before, .. } = *self;
-        let attempts = Attempts { rungs, share, nodes };
         let spent = packer.nodes();
         let mut stop =
             |nodes, best| monitor.stop(before + nodes - spent, bound * inst.unit, best * inst.unit);

@@ -106,7 +106,7 @@ pub fn layout(
             && !monitor.stopped()
         {
             let more = pairwise.on_top(limits.is_default());
-            let nodes = pairwise.improve(packed, bound, share - of_orders, more, &mut monitor);
+            let nodes = pairwise.improve(packed, bound, (share - of_orders, more), &mut monitor);
             monitor.add(nodes);
         }
     }

@@ -110,14 +110,13 @@ impl<'a> Pairwise<'a> {
         &mut self,
         best: &mut Packed,
         bound: Bytes,
-        budget: u64,
-        more: u64,
+        (budget, more): (u64, u64),
         monitor: &mut Monitor<'_>,
     ) -> u64 {
-        self.descend(best, bound, bound, budget, monitor);
+        self.descend(best, (bound, bound), budget, monitor);
         let near = near(bound);
         if more > 0 && best.objective[1] > near.into() && !monitor.stopped() {
-            self.descend(best, bound, near, budget.saturating_add(more), monitor);
+            self.descend(best, (bound, near), budget.saturating_add(more), monitor);
         }
         self.nodes
     }
@@ -131,8 +130,7 @@ impl<'a> Pairwise<'a> {
     fn descend(
         &mut self,
         best: &mut Packed,
-        bound: Bytes,
-        enough: Bytes,
+        (bound, enough): (Bytes, Bytes),
         nodes: u64,
         monitor: &mut Monitor<'_>,
     ) {
@@ -374,7 +372,7 @@ mod tests {
                 let mut packed = first.clone();
                 let mut pairwise = Pairwise::new(&statement).unwrap();
                 let more = pairwise.on_top(is_default);
-                let nodes = pairwise.improve(&mut packed, bound, 2_000, more, &mut monitor);
+                let nodes = pairwise.improve(&mut packed, bound, (2_000, more), &mut monitor);
                 assert!(nodes < 3_000 + more, "{nodes} with {more} on top");
                 packed.objective[1]
             });
@@ -408,7 +406,7 @@ mod tests {
             let bound = problem.lower_bound().bytes;
             before += packed.objective[1];
             let mut pairwise = Pairwise::new(&statement).unwrap();
-            let nodes = pairwise.improve(&mut packed, bound, 20_000, 0, &mut monitor);
+            let nodes = pairwise.improve(&mut packed, bound, (20_000, 0), &mut monitor);
             assert!(nodes < 22_000, "{nodes}");
             after += packed.objective[1];
             let all: Vec<_> = (0..statement.bodies.len())

@@ -318,11 +318,11 @@ impl<'a> Emitter<'a> {
                 let kernels = self.context.kernels();
                 let mut in_worlds = worlds.iter().map(|world| {
                     let guessed = infer::worlds::guessed(op, &world.inputs);
-                    inplace::requests(&guessed, row, index, &world.outputs[index], kernels, place)
+                    inplace::requests(&guessed, row, (index, &world.outputs[index]), kernels, place)
                 });
                 let mut requests = in_worlds
                     .next()
-                    .unwrap_or_else(|| inplace::requests(op, row, index, fact, kernels, place));
+                    .unwrap_or_else(|| inplace::requests(op, row, (index, fact), kernels, place));
                 for safe in in_worlds {
                     requests = match (requests, safe) {
                         (Ok(mut inputs), Ok(safe)) => {

@@ -183,7 +183,7 @@ impl Unsettled<'_> {
             let asked = given.and_then(|given| *given.get(axis)?);
             let column = match known {
                 Some(size) => vec![size; WORLDS],
-                None => self.open_size(axis, asked, answers, context, fact),
+                None => self.open_size((axis, asked), answers, context, fact),
             };
             for (sizes, size) in sizes.iter_mut().zip(column) {
                 sizes[axis] = size;
@@ -229,8 +229,7 @@ impl Unsettled<'_> {
     /// An open size in each world.
     fn open_size(
         &self,
-        axis: usize,
-        asked: Option<u64>,
+        (axis, asked): (usize, Option<u64>),
         answers: &[Answer],
         context: &Context,
         fact: &Fact,

@@ -65,8 +65,7 @@ fn operands(op: &Op, row: Option<&Row>, kernels: &Kernels) -> Result<Operands, N
 pub(crate) fn requests<'a>(
     op: &Op<'a, '_>,
     row: Option<&Row>,
-    index: usize,
-    output: &Fact,
+    (index, output): (usize, &Fact),
     kernels: &Kernels,
     place: impl Fn(&'a str) -> Place<'a>,
 ) -> Result<Vec<&'a str>, NotInPlace> {

@@ -240,7 +240,7 @@ pub(super) fn convolution(op: &Op, target: Target) -> Result<Sizes, TfliteError>
     let size = if activation.element == Element::INT16 {
         wide_column(target, image, kernel)
     } else {
-        bytes_of_convolution(target, image, kernel, output, height, width)
+        bytes_of_convolution(target, image, kernel, output, (height, width))
     };
     Ok(sized(size))
 }
@@ -260,8 +260,7 @@ fn bytes_of_convolution(
     image: Dims,
     kernel: Dims,
     output: Dims,
-    height: Stride,
-    width: Stride,
+    (height, width): (Stride, Stride),
 ) -> Bytes {
     let is_point = kernel.area() == 1 && height.is_plain() && width.is_plain();
     if is_point && image.channels == kernel.channels {
@@ -329,7 +328,7 @@ pub(super) fn depthwise(op: &Op, target: Target) -> Result<Sizes, TfliteError> {
     if target.has_mve() && !is_int4 && image.channels == 1 && output.channels > 1 {
         // It runs as a convolution whose weights are transposed.
         let turned = Dims { batch: output.channels, channels: 1, ..kernel };
-        let size = bytes_of_convolution(target, image, turned, output, height, width);
+        let size = bytes_of_convolution(target, image, turned, output, (height, width));
         return Ok(sized(size.saturating_add(kernel.column(output.channels))));
     }
     let is_plain = image.channels == output.channels

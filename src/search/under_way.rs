@@ -1,0 +1,38 @@
+//! A search under way: what its stages share.
+
+use super::{
+    greedy::{Greedy, Key, MOST_WORK},
+    solution::Solution,
+};
+use crate::{Bytes, Problem, monitor::Monitor};
+
+/// A problem, the best solution so far, and who may end the search. Each stage is a method that improves the solution.
+pub(super) struct Search<'a, 'm> {
+    pub problem: &'a Problem,
+    pub greedy: Greedy<'a>,
+    pub solution: &'a mut Solution,
+    pub monitor: &'a mut Monitor<'m>,
+}
+
+impl Search<'_, '_> {
+    /// Returns whether the pool is proven the smallest or the search must end.
+    pub fn is_over(&self) -> bool {
+        self.solution.pool_size == self.solution.lower_bound || self.monitor.stopped()
+    }
+
+    /// Packs greedily in one order after the other, until a pool is small enough.
+    pub fn pack(&mut self, orders: &[Key], enough: Bytes) {
+        let Self { problem, greedy, solution, monitor } = self;
+        let most = greedy.work().saturating_add(MOST_WORK);
+        for &key in orders {
+            let Solution { lower_bound, pool_size, .. } = **solution;
+            let mut stop = || monitor.stop(0, lower_bound, pool_size);
+            if pool_size <= enough || greedy.work() > most || stop() {
+                break;
+            }
+            if let Some(packing) = greedy.pack(key, pool_size, most, &mut stop) {
+                solution.improve(problem, packing);
+            }
+        }
+    }
+}
