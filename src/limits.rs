@@ -86,7 +86,7 @@ impl Limits {
 
     /// Returns the limits for a problem with this lower bound and this best pool so far. Each of
     /// its nodes counts as `weight` nodes.
-    pub(crate) fn stretched(self, lower_bound: Bytes, best: Bytes, weight: u64) -> Self {
+    pub(crate) fn scaled_to_gap(self, lower_bound: Bytes, best: Bytes, weight: u64) -> Self {
         if !self.is_default() {
             return self;
         }
@@ -159,7 +159,8 @@ mod tests {
     /// Each percent of the gap adds 75 000 nodes, up to 1.5 million in all. The sum is divided by the weight of a node, but is never less than the base effort.
     #[test]
     fn the_default_effort_follows_the_gap_and_the_size() {
-        let stretched = |best, weight| Limits::default().stretched(1000, best, weight).effort();
+        let scaled_to_gap =
+            |best, weight| Limits::default().scaled_to_gap(1000, best, weight).effort();
         for (best, weight, nodes) in [
             (1000, 1, 50_000),
             (1009, 1, 50_000),
@@ -169,9 +170,9 @@ mod tests {
             (u64::MAX, 1, 1_500_000),
             (1059, 9, 50_000),
         ] {
-            assert_eq!(stretched(best, weight), nodes, "pool {best}, weight {weight}");
+            assert_eq!(scaled_to_gap(best, weight), nodes, "pool {best}, weight {weight}");
         }
-        assert_eq!(Limits::default().stretched(0, 0, 1).effort(), 50_000);
+        assert_eq!(Limits::default().scaled_to_gap(0, 0, 1).effort(), 50_000);
     }
 
     #[test]
@@ -183,7 +184,7 @@ mod tests {
             (Limits::default().time(time).nodes(7), 7),
             (Limits::default().time(time), u64::MAX),
         ] {
-            assert_eq!(limits.stretched(1, 1000, 1).effort(), nodes);
+            assert_eq!(limits.scaled_to_gap(1, 1000, 1).effort(), nodes);
         }
     }
 

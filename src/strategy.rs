@@ -37,7 +37,7 @@ macro_rules! strategies {
 
             /// Returns whether the strategy ends early, with a layout, at a time limit or when it is cancelled.
             #[must_use]
-            pub const fn ends_early(self) -> bool {
+            pub const fn is_anytime(self) -> bool {
                 self.searches() || matches!(self, Self::FirstFit)
             }
 

@@ -113,7 +113,7 @@ impl Pool {
             }
         } else if let Some(at) = largest() {
             let block = self.available.remove(at);
-            self.lift(block.end(), size - block.size);
+            self.round_up(block.end(), size - block.size);
             self.laid.push(block.offset);
         } else {
             self.laid.push(self.end);
@@ -122,7 +122,7 @@ impl Pool {
     }
 
     /// Moves up everything that lies at or above an offset.
-    fn lift(&mut self, from: Bytes, by: Bytes) {
+    fn round_up(&mut self, from: Bytes, by: Bytes) {
         self.work += self.laid.len() + self.available.len();
         for offset in &mut self.laid {
             *offset += if *offset >= from { by } else { 0 };
@@ -135,12 +135,12 @@ impl Pool {
 }
 
 /// The most blocks and chunks to examine, which takes one or two tenths of a second.
-const MOST_WORK: u64 = 300_000_000;
+const MAX_WORK: u64 = 300_000_000;
 
 /// Plans a problem as [`layout`] does, but gives up after one or two tenths of a second of work, as with
 /// 10^4 chains of which a third is alive at once.
 pub(crate) fn quick_layout(problem: &Problem, budget: Budget<'_>) -> Result<Layout, Stop> {
-    layout(problem, &mut budget.at_most(MOST_WORK))
+    layout(problem, &mut budget.at_most(MAX_WORK))
 }
 
 /// Plans a problem with every chain as a box.

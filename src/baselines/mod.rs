@@ -25,7 +25,7 @@ use crate::{
     plan::Layout,
 };
 
-/// Plans a problem within a budget. `None` for the strategies that [end early](Strategy::ends_early).
+/// Plans a problem within a budget. `None` for the strategies that [end early](Strategy::is_anytime).
 pub(crate) fn layout(
     strategy: Strategy,
     problem: &Problem,

@@ -168,7 +168,7 @@ pub(crate) fn make_plan(
 ) -> Result<Plan, Failure> {
     let plan = |observer: Observer<'_>| planner.clone().observer(observer).plan(input);
     let plan =
-        if strategy.ends_early() { searching(None, plan) } else { plan(Observer::default()) };
+        if strategy.is_anytime() { searching(None, plan) } else { plan(Observer::default()) };
     let plan = plan.map_err(|error| unplanned(path, &error))?;
     if is_interrupted() && !plan.proven_optimal {
         note("interrupted: this is the best plan so far; it is not proven the smallest");
@@ -186,7 +186,7 @@ pub(crate) fn fit(
 ) -> Result<PlanFit, Failure> {
     let planner = planning.planner(reading, input, path);
     let fit = |observer: Observer<'_>| planner.clone().observer(observer).fit(input, capacity);
-    let ends_early = planning.strategy.ends_early();
-    let fit = if ends_early { searching(Some(capacity), fit) } else { fit(Observer::default()) };
+    let is_anytime = planning.strategy.is_anytime();
+    let fit = if is_anytime { searching(Some(capacity), fit) } else { fit(Observer::default()) };
     fit.map_err(|error| unplanned(path, &error))
 }

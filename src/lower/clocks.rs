@@ -11,7 +11,7 @@ use crate::{
         lifetimes::{supplied, uses},
         place::Places,
     },
-    problem::{Refusal, Request, demands::Clock},
+    problem::{RejectReason, Request, demands::Clock},
     sequence::OpSequence,
 };
 
@@ -121,9 +121,9 @@ impl Lives {
         &self.of[chunk]
     }
 
-    /// The reason to refuse a request that would be honoured on one stream.
-    pub(super) fn refusal(&self, request: &Request) -> Option<Refusal> {
+    /// The reason to refuse a request that would be accepted on one stream.
+    pub(super) fn refusal(&self, request: &Request) -> Option<RejectReason> {
         let [new, old] = [request.overwriter, request.overwritten].map(|one| &self.of[one.index()]);
-        (!new.follows(old)).then_some(Refusal::Unordered)
+        (!new.follows(old)).then_some(RejectReason::Unordered)
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! An output that gathers inputs holds their bytes. If the chunk of an input lies inside the chunk of
 //! the output from the beginning, as its [part](crate::problem::demands::Part), nothing is left to
-//! copy. This is a request: it is honoured if the input is all of its chunk, no chunk needs two
+//! copy. This is a request: it is accepted if the input is all of its chunk, no chunk needs two
 //! places, no two need the same bytes for different contents, and the lower bound does not rise, as
 //! it may where an overwrite is lost. The largest output comes first.
 
@@ -13,7 +13,7 @@ use tracing::debug;
 use crate::{
     OpSequence, Problem,
     lower::{Home, Lowered, Obstacle, Refused},
-    problem::{ChunkId, Gathered, Refusal, Request, demands::Part},
+    problem::{ChunkId, Gathered, RejectReason, Request, demands::Part},
     sequence::{Dependency, Gather, Origin, TensorId},
 };
 
@@ -25,12 +25,12 @@ struct Concat {
 }
 
 /// Puts inputs into the outputs that gather them, where that is possible and costs no memory.
-pub(crate) fn honour(sequence: &OpSequence, lowered: Lowered) -> Lowered {
+pub(crate) fn accept(sequence: &OpSequence, lowered: Lowered) -> Lowered {
     let Lowered { problem, homes, mut refused } = lowered;
-    let mut refuse = |output: TensorId, input: TensorId, reason: Refusal| {
+    let mut refuse = |output: TensorId, input: TensorId, reason: RejectReason| {
         let name = |tensor: TensorId| &*sequence.tensor(tensor).name;
         debug!(target: "memplan::lower", output = name(output), input = name(input), %reason, "gather dropped");
-        refused.push(Refused { output, input, obstacle: Obstacle::Refusal(reason) });
+        refused.push(Refused { output, input, obstacle: Obstacle::RejectReason(reason) });
     };
     let concats = concats(sequence, &problem, &homes, &mut refuse);
     let parts: Vec<Vec<Part>> =
@@ -55,7 +55,7 @@ fn concats(
     sequence: &OpSequence,
     problem: &Problem,
     homes: &[Home],
-    refuse: &mut impl FnMut(TensorId, TensorId, Refusal),
+    refuse: &mut impl FnMut(TensorId, TensorId, RejectReason),
 ) -> Vec<Concat> {
     let mut concats = Vec::new();
     for &output in sequence.operators().iter().flat_map(|operator| &operator.outputs) {
@@ -71,14 +71,14 @@ fn concats(
             let size = sequence.tensor(input).size;
             match homes[input.index()] {
                 Home::Nowhere => {}
-                Home::Supplied { .. } => refuse(output, input, Refusal::OutsideThePool),
+                Home::Supplied { .. } => refuse(output, input, RejectReason::OutsideThePool),
                 Home::Chunk { chunk, offset: at }
                     if at > 0 || size != Some(problem.chunk(chunk).size) =>
                 {
-                    refuse(output, input, Refusal::NotAllOfItsChunk);
+                    refuse(output, input, RejectReason::NotAllOfItsChunk);
                 }
                 Home::Chunk { chunk, .. } if !inside.insert(chunk) => {
-                    refuse(output, input, Refusal::PartTwice);
+                    refuse(output, input, RejectReason::PartTwice);
                 }
                 Home::Chunk { chunk, .. } => {
                     parts.push((input, Part { part: chunk, whole, offset }));
@@ -97,10 +97,10 @@ fn concats(
 fn lost_overwrites(
     sequence: &OpSequence,
     homes: &[Home],
-    lost: Vec<(Request, Refusal)>,
+    lost: Vec<(Request, RejectReason)>,
 ) -> Vec<Refused> {
     let pair = |request: Request| (request.overwriter, request.overwritten);
-    let lost: HashMap<(ChunkId, ChunkId), Refusal> =
+    let lost: HashMap<(ChunkId, ChunkId), RejectReason> =
         lost.into_iter().map(|(request, reason)| (pair(request), reason)).collect();
     let chunk = |tensor: TensorId| match homes[tensor.index()] {
         Home::Chunk { chunk, .. } => Some(chunk),
@@ -116,7 +116,7 @@ fn lost_overwrites(
         for overwrite in overwrites {
             let pair = chunk(output).zip(chunk(overwrite.input));
             if let Some(&reason) = pair.and_then(|pair| lost.get(&pair)) {
-                let obstacle = Obstacle::Refusal(reason);
+                let obstacle = Obstacle::RejectReason(reason);
                 refused.push(Refused { output, input: overwrite.input, obstacle });
             }
         }

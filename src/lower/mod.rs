@@ -4,7 +4,7 @@
 //! Lowering is a list of passes over the [`OpSequence`]. `place` gives every tensor its place in a chunk;
 //! views share their input's chunk. `lifetimes` walks over the steps once; every view extends the lifetime of
 //! the chunk that it shares. `requests` collects the write dependencies and drops those that must not be
-//! honoured. `gathers` puts inputs of concatenations where their output has them. If the operators run on
+//! accepted. `gathers` puts inputs of concatenations where their output has them. If the operators run on
 //! several streams, `clocks` expresses the lifetime of every chunk in clocks. The result is a [`Problem`],
 //! which has no operators.
 
@@ -25,12 +25,12 @@ use tracing::debug;
 
 use crate::{
     Bytes, Problem, SequenceError,
-    problem::{ChunkId, ProblemError, Refusal},
+    problem::{ChunkId, ProblemError, RejectReason},
     sequence::{OpSequence, TensorId},
 };
 pub(crate) use cells::{Cells, Placing};
 use clocks::{Life, Lives};
-pub(crate) use gathers::honour as gather;
+pub(crate) use gathers::accept as gather;
 pub(crate) use graph::{ChunkGraph, chunk_graph};
 pub use options::LoweringOptions;
 use place::Places;
@@ -65,11 +65,11 @@ pub struct Lowered {
     pub problem: Problem,
     /// The place of each tensor, by [`TensorId`].
     pub homes: Vec<Home>,
-    /// The requests to overwrite and to gather that were not honoured.
+    /// The requests to overwrite and to gather that were not accepted.
     pub refused: Vec<Refused>,
 }
 
-/// A request to overwrite, or to gather, that was not honoured.
+/// A request to overwrite, or to gather, that was not accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Refused {
@@ -77,16 +77,16 @@ pub struct Refused {
     pub output: TensorId,
     /// The input.
     pub input: TensorId,
-    /// The reason why it was not honoured.
+    /// The reason why it was not accepted.
     pub obstacle: Obstacle,
 }
 
-/// The reason why a request is not honoured.
+/// The reason why a request is not accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Obstacle {
     /// The chunks do not allow it.
-    Refusal(Refusal),
+    RejectReason(RejectReason),
     /// Another tensor of the operator shares bytes with what would be overwritten.
     Alias(TensorId),
 }
@@ -94,7 +94,7 @@ pub enum Obstacle {
 impl fmt::Display for Obstacle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Refusal(refusal) => refusal.fmt(f),
+            Self::RejectReason(refusal) => refusal.fmt(f),
             Self::Alias(_) => {
                 f.write_str("another tensor of the operator shares the overwritten bytes")
             }
@@ -106,7 +106,7 @@ impl fmt::Display for Obstacle {
 ///
 /// # Errors
 ///
-/// If a required overwrite cannot be honoured; if views are chunks of their own and an overwriter
+/// If a required overwrite cannot be accepted; if views are chunks of their own and an overwriter
 /// is larger than the view that it overwrites; if a weight that should lie in the pool has no size; or
 /// if an operator has a body, which only a [`Planner`](crate::Planner) can lower.
 pub fn lower(sequence: &OpSequence, options: LoweringOptions) -> Result<Lowered, SequenceError> {
@@ -182,7 +182,7 @@ fn build(
             ids[index] = Some(id);
         }
     }
-    for request in links.honoured() {
+    for request in links.accepted() {
         if let (Some(overwriter), Some(overwritten)) =
             (ids[request.overwriter.index()], ids[request.overwritten.index()])
         {

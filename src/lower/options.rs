@@ -10,7 +10,7 @@ pub struct LoweringOptions {
     /// True if views share the memory of their input; otherwise every view is a chunk of its own, unless a
     /// required overwrite goes through it: that must land in the memory that the view shows.
     pub views: bool,
-    /// True if requests to overwrite are honoured where possible; otherwise only required ones are.
+    /// True if requests to overwrite are accepted where possible; otherwise only required ones are.
     pub inplace: bool,
     /// True if inputs lie inside the outputs that gather them where possible, so that nothing is copied.
     pub gathers: bool,
@@ -45,7 +45,7 @@ impl LoweringOptions {
         self
     }
 
-    /// Sets whether requests to overwrite are honoured, or only required ones.
+    /// Sets whether requests to overwrite are accepted, or only required ones.
     #[must_use]
     pub const fn inplace(mut self, inplace: bool) -> Self {
         self.inplace = inplace;

@@ -1,8 +1,8 @@
 //! Chooses the partial overlaps that save memory.
 //!
 //! An output that begins below its input saves bytes in one step, the one that both share, and ties the two
-//! together for their whole lifetimes. So an overlap is honoured only in the steps that would otherwise need
-//! more than a limit. No pool can be smaller than the most bytes of any step if all overlaps are honoured, so
+//! together for their whole lifetimes. So an overlap is accepted only in the steps that would otherwise need
+//! more than a limit. No pool can be smaller than the most bytes of any step if all overlaps are accepted, so
 //! that is the limit at first. If the tied tensors then do not fit into a pool of that size, a planner tries
 //! higher limits. With those, tensors in a chain with an overlap are not written over each other in place
 //! either, where the limit leaves room for both.
@@ -30,7 +30,7 @@ pub(super) struct Overlaps<'a> {
     alive: Vec<i128>,
     /// The overlaps that the rules allow, by their index among the requests.
     allowed: Vec<usize>,
-    /// The most bytes of any step if all of them are honoured.
+    /// The most bytes of any step if all of them are accepted.
     least: i128,
 }
 
@@ -47,7 +47,7 @@ impl<'a> Overlaps<'a> {
         placing: Placing,
         lives: Option<&Lives>,
     ) -> Option<Self> {
-        let allowed = |at: &usize| requests[*at].below > 0 && links.honour(&requests[*at]);
+        let allowed = |at: &usize| requests[*at].below > 0 && links.accept(&requests[*at]);
         let allowed: Vec<usize> = (0..requests.len()).filter(allowed).collect();
         if allowed.is_empty() {
             return None;
@@ -171,7 +171,7 @@ impl<'a> Overlaps<'a> {
             let is_in_place = request.below == 0 && !request.required;
             let step = self.step(at);
             if is_in_place
-                && self.links.honour(request)
+                && self.links.accept(request)
                 && tied.binary_search(&root(at)).is_ok()
                 && alive[step] + size <= most
             {

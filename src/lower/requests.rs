@@ -1,4 +1,4 @@
-//! The third pass: honours or refuses each write dependency (the book, Lowering).
+//! The third pass: accepts or refuses each write dependency (the book, Lowering).
 
 use std::collections::HashSet;
 
@@ -13,11 +13,11 @@ use crate::{
         overlaps::Overlaps,
         place::{DraftChunk, Places, Variable},
     },
-    problem::{Chunk, ChunkId, Dropped, Links, Refusal, Request},
+    problem::{Chunk, ChunkId, Links, RejectReason, Rejected, Request},
     sequence::{Dependency, OpSequence, Origin, Overwrite, TensorId},
 };
 
-/// The honoured links between all chunks, those outside the pool included.
+/// The accepted links between all chunks, those outside the pool included.
 pub(super) struct Resolved {
     links: Links,
     /// All requests, those dropped because they save nothing in this order included.
@@ -37,14 +37,14 @@ impl Resolved {
         self.limits
     }
 
-    /// All requests, honoured or not, in order. They do not depend on lifetimes.
+    /// All requests, accepted or not, in order. They do not depend on lifetimes.
     pub(super) fn into_requests(self) -> Vec<Request> {
         self.requests
     }
 
     /// The requests that became links, in order.
-    pub(super) fn honoured(&self) -> impl Iterator<Item = Request> + '_ {
-        self.requests.iter().copied().filter(|request| self.links.honour(request))
+    pub(super) fn accepted(&self) -> impl Iterator<Item = Request> + '_ {
+        self.requests.iter().copied().filter(|request| self.links.accept(request))
     }
 }
 
@@ -73,7 +73,7 @@ pub(super) fn resolve(
             else {
                 continue;
             };
-            // An update without bytes writes nothing, so a required one counts as honoured.
+            // An update without bytes writes nothing, so a required one counts as accepted.
             let Some((overwriter, _)) = places.tensors[output.index()] else { continue };
             let aliases = aliases.get_or_insert_with(|| Aliases::of(sequence, operator, places));
             for overwrite in overwrites.iter().filter(|o| options.inplace || o.required) {
@@ -81,7 +81,7 @@ pub(super) fn resolve(
                 match dependency.request(sequence, places, overwriter, aliases)? {
                     Ok(request) => {
                         if let Some(reason) = lives.and_then(|lives| lives.refusal(&request)) {
-                            let obstacle = Obstacle::Refusal(reason);
+                            let obstacle = Obstacle::RejectReason(reason);
                             refused.push(dependency.refuse(sequence, obstacle)?);
                         } else {
                             requests.push(request);
@@ -105,14 +105,14 @@ pub(super) fn resolve(
     let useless = useless.unwrap_or_default();
     if !useless.is_empty() {
         for &request in &useless {
-            let obstacle = Obstacle::Refusal(Refusal::SavesNothing);
+            let obstacle = Obstacle::RejectReason(RejectReason::SavesNothing);
             refused.push(dependencies[request].refuse(sequence, obstacle)?);
         }
         // Other overlaps in the same steps would not save anything either.
         let step = |at: usize| places.chunks[requests[at].overwriter.index()].begin;
         let steps: HashSet<Step> = useless.iter().map(|&at| step(at)).collect();
         let is_other = |at: usize| {
-            requests[at].below > 0 && steps.contains(&step(at)) && !links.honour(&requests[at])
+            requests[at].below > 0 && steps.contains(&step(at)) && !links.accept(&requests[at])
         };
         let is_kept = |at: &usize| useless.binary_search(at).is_err() && !is_other(*at);
         let kept: Vec<usize> = (0..requests.len()).filter(is_kept).collect();
@@ -121,11 +121,11 @@ pub(super) fn resolve(
         let (without, dropped_then) = Links::resolve(&chunks, &kept_requests);
         links = without;
         dropped.extend(
-            dropped_then.into_iter().map(|then| Dropped { request: kept[then.request], ..then }),
+            dropped_then.into_iter().map(|then| Rejected { request: kept[then.request], ..then }),
         );
     }
     for dropped in dropped {
-        let obstacle = Obstacle::Refusal(dropped.reason);
+        let obstacle = Obstacle::RejectReason(dropped.reason);
         refused.push(dependencies[dropped.request].refuse(sequence, obstacle)?);
     }
     Ok(Resolved { links, requests, refused, limits })
@@ -142,7 +142,7 @@ impl WriteDependency<'_> {
     ) -> Result<Result<Request, Obstacle>, SequenceError> {
         let Overwrite { input, offset, below, required } = *self.overwrite;
         let Some((overwritten, base)) = places.tensors[input.index()] else {
-            return Ok(Err(Obstacle::Refusal(Refusal::Empty)));
+            return Ok(Err(Obstacle::RejectReason(RejectReason::Empty)));
         };
         let size = places.chunks[overwriter.index()].size;
         let chunk = &places.chunks[overwritten.index()];
@@ -154,13 +154,13 @@ impl WriteDependency<'_> {
             _ => (Some(base.saturating_sub(below)), below.saturating_sub(base)),
         };
         if below >= size {
-            return Ok(Err(Obstacle::Refusal(Refusal::NothingShared)));
+            return Ok(Err(Obstacle::RejectReason(RejectReason::NothingShared)));
         }
         let bytes = low.and_then(|low| Some((low, low.checked_add(size.saturating_sub(below))?)));
         let is_overlap = self.overwrite.below > 0;
         let Some((low, high)) = bytes.filter(|&(_, high)| high <= chunk.size || below > 0) else {
             if is_overlap {
-                return Ok(Err(Obstacle::Refusal(Refusal::DoesNotFit)));
+                return Ok(Err(Obstacle::RejectReason(RejectReason::DoesNotFit)));
             }
             return Err(SequenceError::OverwriteDoesNotFit {
                 operator: sequence.operator_name(self.step),
@@ -180,10 +180,10 @@ impl WriteDependency<'_> {
             return Ok(Err(Obstacle::Alias(other)));
         }
         if chunk.kept() {
-            return Ok(Err(Obstacle::Refusal(Refusal::KeptToTheEnd)));
+            return Ok(Err(Obstacle::RejectReason(RejectReason::KeptToTheEnd)));
         }
         if !required && (chunk.outside.is_some() || chunk.variable == Variable::Outside) {
-            return Ok(Err(Obstacle::Refusal(Refusal::OutsideThePool)));
+            return Ok(Err(Obstacle::RejectReason(RejectReason::OutsideThePool)));
         }
         Ok(Ok(Request { overwriter, overwritten, offset: low, below, required }))
     }
@@ -198,13 +198,13 @@ impl WriteDependency<'_> {
                 let other = name(other);
                 Err(SequenceError::RequiredOverwriteOfAlias { operator, output, input, other })
             }
-            Obstacle::Refusal(reason) if self.overwrite.required => {
+            Obstacle::RejectReason(reason) if self.overwrite.required => {
                 Err(SequenceError::RequiredOverwrite { operator, output, input, reason })
             }
-            Obstacle::Alias(_) | Obstacle::Refusal(_) => {
+            Obstacle::Alias(_) | Obstacle::RejectReason(_) => {
                 let other = match obstacle {
                     Obstacle::Alias(other) => Some(name(other)),
-                    Obstacle::Refusal(_) => None,
+                    Obstacle::RejectReason(_) => None,
                 };
                 debug!(target: "memplan::lower", operator, output, input, other, reason = %obstacle, "in-place request dropped");
                 Ok(Refused { output: self.output, input: self.overwrite.input, obstacle })

@@ -23,7 +23,7 @@ use crate::{
 };
 
 /// The words of memory that all partial orders may take.
-pub(super) const MOST_WORDS: u64 = 4_000_000;
+pub(super) const MAX_WORDS: u64 = 4_000_000;
 
 /// The words of a partial order besides its set, and the visits that it takes to store one.
 const BESIDES: u64 = 16;
@@ -109,7 +109,7 @@ impl<'a> Search<'a> {
             for operator in 0..narrow(model.operators()) {
                 let first = model.predecessors.get(operator as usize);
                 effort.spend(1 + first.len() as u64);
-                if effort.looks() >= end || effort.is_stopped() || self.words() >= MOST_WORDS {
+                if effort.looks() >= end || effort.is_stopped() || self.words() >= MAX_WORDS {
                     return None;
                 }
                 if has(&set, operator) {

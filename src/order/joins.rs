@@ -5,7 +5,7 @@ use crate::{
     order::{
         effort::Effort,
         fuse::Fused,
-        ladder::{self, Best, MOST_OPERATORS},
+        ladder::{self, Best, MAX_OPERATORS},
         model::Model,
         modules, nearest,
     },
@@ -38,7 +38,7 @@ fn climb_fused(model: &Model, bound: Bytes, effort: &mut Effort) -> Best {
         return best;
     }
     // Windows improve the best order so far, which joined operators need not have.
-    let joined = (model.operators() <= MOST_OPERATORS).then(|| modules::joined(model, effort));
+    let joined = (model.operators() <= MAX_OPERATORS).then(|| modules::joined(model, effort));
     match joined.flatten() {
         Some(joined) => {
             let found = ladder::climb(&joined.model, best.lower_bound, effort);

@@ -104,7 +104,7 @@ const WIDTHS: [usize; 5] = [16, 256, 4096, 65_536, usize::MAX];
 
 /// Larger graphs are searched by windows alone, because a state of the whole takes one bit per
 /// operator.
-pub(super) const MOST_OPERATORS: usize = 8192;
+pub(super) const MAX_OPERATORS: usize = 8192;
 
 /// Each of the first searches without tiny chunks takes at most one of so many parts of the effort.
 const ROUGH_SHARE: u64 = 32;
@@ -115,7 +115,7 @@ const TINY: [Bytes; 3] = [50, 250, 2000];
 
 /// Searches a model that has the same peaks as `model`, possibly with fewer orders.
 pub(super) fn search(model: &Model, searched: &Model, best: &mut Best, effort: &mut Effort) {
-    if model.operators() > MOST_OPERATORS {
+    if model.operators() > MAX_OPERATORS {
         let order = std::mem::take(&mut best.order);
         let order = windows::improve(model, order, best.lower_bound, unit(model), effort);
         best.peak = model.peak(&order);

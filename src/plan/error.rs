@@ -93,7 +93,7 @@ pub enum PlanError {
         strategy: Strategy,
     },
     /// The time limit was over before a strategy had a plan. Those that
-    /// [end early](Strategy::ends_early) have one soon.
+    /// [end early](Strategy::is_anytime) have one soon.
     #[error(
         "strategy {strategy} had no plan when the time limit was over; allow more time, or use best, \
          optimal or first-fit, which end with the best plan so far"

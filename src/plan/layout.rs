@@ -4,7 +4,7 @@ use crate::{
     Bytes, Strategy,
     problem::{
         ChunkId, Problem,
-        demands::{Body, Crowd, Place, PoolId, UsedBytes},
+        demands::{Body, PeakSet, Place, PoolId, UsedBytes},
     },
 };
 
@@ -26,7 +26,7 @@ pub struct Layout {
     /// proves it as well.
     pub is_proven: bool,
     /// The chunks that the lower bound counts, if there was no time for the heaviest crowd of the problem.
-    pub(crate) crowd: Option<Crowd>,
+    pub(crate) crowd: Option<PeakSet>,
 }
 
 /// The shared object of every chunk.
@@ -54,7 +54,7 @@ impl Layout {
     }
 
     /// The crowd that the lower bound counts.
-    pub(crate) fn crowd<'a>(&'a self, problem: &'a Problem) -> &'a Crowd {
+    pub(crate) fn crowd<'a>(&'a self, problem: &'a Problem) -> &'a PeakSet {
         self.crowd.as_ref().unwrap_or_else(|| problem.crowd())
     }
 

@@ -37,7 +37,7 @@ use crate::{
     lower::{Home, Lowered, LoweringOptions},
     problem::{
         ChunkId, Link, ProblemError,
-        demands::{Crowd, Place},
+        demands::{PeakSet, Place},
     },
     sequence::{DimRange, Origin, SizeBasis, TensorId},
 };
@@ -288,8 +288,8 @@ impl Plan {
     }
 
     /// As [`of_chunks`](Self::of_chunks), with this crowd as the lower bound.
-    fn of_crowd(problem: &Problem, chunks: Vec<PlannedChunk>, crowd: &Crowd) -> Self {
-        let &Crowd { bytes: lower_bound, step: peak_step, chunks: ref peak } = crowd;
+    fn of_crowd(problem: &Problem, chunks: Vec<PlannedChunk>, crowd: &PeakSet) -> Self {
+        let &PeakSet { bytes: lower_bound, step: peak_step, chunks: ref peak } = crowd;
         let padding = problem.padding();
         let pools = planned_pools(problem, &chunks);
         let pool_size = if problem.is_plain() {
@@ -351,7 +351,7 @@ impl Plan {
     /// exceeds 64 bits.
     pub fn with_counted_bound(self, problem: Problem) -> Result<Self, ProblemError> {
         let problem = problem.with_alignment(self.alignment)?.with_padding(self.padding)?;
-        let &Crowd { bytes: lower_bound, step: peak_step, chunks: ref peak } = problem.crowd();
+        let &PeakSet { bytes: lower_bound, step: peak_step, chunks: ref peak } = problem.crowd();
         let counted = Self {
             lower_bound,
             proven_optimal: self.is_at_bound(lower_bound),

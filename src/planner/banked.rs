@@ -9,7 +9,7 @@ use crate::{
 };
 
 /// In larger problems, the rule that compares pairs of bodies is left out.
-const MOST_PAIRS: usize = 50_000_000;
+const MAX_PAIRS: usize = 50_000_000;
 
 /// The traffic of a problem in several pools, times its cost, under two simple rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,7 +100,7 @@ fn life(problem: &Problem, body: &Body) -> Option<TimedBox> {
 
 fn banked(problem: &Problem) -> Option<u128> {
     let bodies = problem.bodies();
-    if bodies.len().saturating_mul(bodies.len()) / 2 > MOST_PAIRS {
+    if bodies.len().saturating_mul(bodies.len()) / 2 > MAX_PAIRS {
         return None;
     }
     let bank = |pool| Bank { pool, objects: Vec::new(), used: 0 };

@@ -88,10 +88,10 @@ pub struct Measurement {
 }
 
 /// The number of conflicting pairs above which strategies that compare pairs take too long.
-const MOST_CONFLICTS: u64 = 200_000_000;
+const MAX_CONFLICTS: u64 = 200_000_000;
 
 /// Plans a problem with every strategy that takes a reasonable time for it. Each has the limits to itself.
-/// At a time limit, or when they are cancelled, strategies that [end early](Strategy::ends_early) have their
+/// At a time limit, or when they are cancelled, strategies that [end early](Strategy::is_anytime) have their
 /// best answer so far; the others have none. Strategies that begin after the caller has cancelled have none,
 /// either.
 ///
@@ -120,7 +120,7 @@ pub(super) fn compare_both(
         problem.linear();
     }
     let chains = problem.roots().count();
-    let dense = best::conflicts(problem) > MOST_CONFLICTS;
+    let dense = best::conflicts(problem) > MAX_CONFLICTS;
     let too_large = |limit: usize| chains > limit || dense;
     let rows = Strategy::ALL
         .iter()

@@ -58,7 +58,7 @@ pub struct Planner<'a> {
 }
 
 /// The largest number of overlap limits that are tried.
-const MOST_LIMITS: usize = 16;
+const MAX_LIMITS: usize = 16;
 
 /// The default effort, in nodes, of `best` for gathered inputs inside their outputs. Where that
 /// does not meet the lower bound, the plan with all copies is often smaller and always found
@@ -207,7 +207,7 @@ impl Planner<'_> {
     }
 
     /// Limits planning. The effort and the threads are for the strategies that search, [`Strategy::Best`] and
-    /// [`Strategy::Optimal`]. The time limit holds for all: those that [end early](Strategy::ends_early) return
+    /// [`Strategy::Optimal`]. The time limit holds for all: those that [end early](Strategy::is_anytime) return
     /// their best plan so far, the others fail with [`PlanError::OutOfTime`].
     #[must_use]
     pub fn limits(mut self, limits: Limits) -> Self {
@@ -216,7 +216,7 @@ impl Planner<'_> {
     }
 
     /// Lets the caller watch the strategies that search, and cancel all. Soon after that, those that
-    /// [end early](Strategy::ends_early) return their best plan so far; the others fail with
+    /// [end early](Strategy::is_anytime) return their best plan so far; the others fail with
     /// [`PlanError::Cancelled`].
     ///
     /// ```
@@ -294,7 +294,7 @@ impl Planner<'_> {
         let start = Instant::now();
         for limit in lower::overlap_limits(sequence, self.lowering, self.placing())?
             .into_iter()
-            .take(MOST_LIMITS)
+            .take(MAX_LIMITS)
         {
             let limits = self.limits.after(start);
             if limit >= best.pool_size || limits.time == Some(Duration::ZERO) {

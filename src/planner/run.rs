@@ -7,7 +7,7 @@ use crate::{
     budget::Budget,
     monitor::Monitor,
     plan::Layout,
-    problem::demands::Asked,
+    problem::demands::UnsupportedFeature,
     search::{
         self, Limits, Observer, Progress, best,
         blocks::{self, BlockPool},
@@ -21,7 +21,7 @@ const LINEAR_WORK: usize = 4096;
 
 impl Strategy {
     /// Chooses an offset for every chunk; the same problem always gets the same layout. Strategies
-    /// that search stay within the limits and report progress; those that [end early](Self::ends_early)
+    /// that search stay within the limits and report progress; those that [end early](Self::is_anytime)
     /// return their best layout at a time limit or when they are cancelled.
     ///
     /// # Errors
@@ -35,7 +35,7 @@ impl Strategy {
         observer: Observer<'_>,
     ) -> Result<Layout, PlanError> {
         let start = Instant::now();
-        if !self.ends_early() {
+        if !self.is_anytime() {
             return self.whole_layout(problem, &mut Monitor::new(limits, observer).budget());
         }
         let block_pool = BlockPool::of(problem);
@@ -124,7 +124,11 @@ impl Strategy {
         }
     }
 
-    fn unsupported(self, problem: &Problem, Asked { feature, chunk }: Asked) -> PlanError {
+    fn unsupported(
+        self,
+        problem: &Problem,
+        UnsupportedFeature { feature, chunk }: UnsupportedFeature,
+    ) -> PlanError {
         let chunk = chunk.map(|chunk| problem.labels().name(chunk));
         PlanError::Unsupported { strategy: self, feature, chunk }
     }

@@ -17,7 +17,7 @@ use std::{
 
 use crate::{
     Bytes, Step,
-    problem::{ChunkId, Problem, Segment, align_up, demands::Crowd},
+    problem::{ChunkId, Problem, Segment, align_up, demands::PeakSet},
     steps::sum_by_step,
 };
 
@@ -57,20 +57,20 @@ pub(crate) struct LiveWeight {
     pub(crate) end: Step,
     pub(crate) plain: Bytes,
     /// The bytes of the cells of the alignment that they alone touch.
-    pub(crate) celled: Bytes,
+    pub(crate) aligned_bytes: Bytes,
 }
 
 /// The bytes of a segment, and of the cells that it alone touches. What ends is added as a negative number.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Weight {
     pub(super) plain: Wrapping<Bytes>,
-    pub(super) celled: Wrapping<Bytes>,
+    pub(super) aligned_bytes: Wrapping<Bytes>,
 }
 
 impl AddAssign for Weight {
     fn add_assign(&mut self, change: Self) {
         self.plain += change.plain;
-        self.celled += change.celled;
+        self.aligned_bytes += change.aligned_bytes;
     }
 }
 
@@ -78,7 +78,7 @@ impl Neg for Weight {
     type Output = Self;
 
     fn neg(self) -> Self {
-        Self { plain: -self.plain, celled: -self.celled }
+        Self { plain: -self.plain, aligned_bytes: -self.aligned_bytes }
     }
 }
 
@@ -87,12 +87,12 @@ impl Problem {
     /// sum of their sizes. With several streams, there is no peak step.
     #[must_use]
     pub fn lower_bound(&self) -> Bound {
-        let &Crowd { bytes, step, .. } = self.crowd();
+        let &PeakSet { bytes, step, .. } = self.crowd();
         Bound { bytes, peak_step: step }
     }
 
     /// The chunks that the lower bound counts.
-    pub(crate) fn crowd(&self) -> &Crowd {
+    pub(crate) fn crowd(&self) -> &PeakSet {
         self.crowd.get(|| {
             if !self.is_plain() {
                 let (Ok(crowd) | Err(crowd)) = self.crowd_of_bodies(None, &mut || false);
@@ -100,7 +100,7 @@ impl Problem {
             }
             let segments = self.ids().filter_map(|chunk| self.segment(chunk));
             let Bound { bytes, peak_step: step } = self.bound_of(segments, self.len());
-            Crowd { bytes, step, chunks: Vec::new() }
+            PeakSet { bytes, step, chunks: Vec::new() }
         })
     }
 
@@ -110,7 +110,7 @@ impl Problem {
         &self,
         time: Option<Duration>,
         stop: &mut dyn FnMut() -> bool,
-    ) -> Cow<'_, Crowd> {
+    ) -> Cow<'_, PeakSet> {
         if self.is_plain() || self.crowd.known().is_some() {
             return Cow::Borrowed(self.crowd());
         }
@@ -131,8 +131,8 @@ impl Problem {
     }
 
     fn live_weight(&self, &Segment { begin, end, low, high, .. }: &Segment) -> LiveWeight {
-        let celled = self.align_up(high) - self.align_up(low);
-        LiveWeight { begin, end, plain: high - low, celled }
+        let aligned_bytes = self.align_up(high) - self.align_up(low);
+        LiveWeight { begin, end, plain: high - low, aligned_bytes }
     }
 
     /// The lower bound of these chains alone.
@@ -166,7 +166,7 @@ impl Problem {
     ) {
         let weights = segments.map(|segment| self.live_weight(&segment));
         self.sweep_weights(weights, count, |step, live| {
-            let bytes = live.celled.0.max(align_up(live.plain.0, self.alignment()));
+            let bytes = live.aligned_bytes.0.max(align_up(live.plain.0, self.alignment()));
             visit(LiveBytes { step, bytes });
         });
     }
@@ -187,12 +187,12 @@ impl Problem {
             let mut live = Wrapping(0);
             sum_by_step(changes, 2 * count, self.steps(), |step, change| {
                 live += change;
-                visit(step, Weight { plain: live, celled: live });
+                visit(step, Weight { plain: live, aligned_bytes: live });
             });
             return;
         }
-        let changes = weights.flat_map(|LiveWeight { begin, end, plain, celled }| {
-            let weight = Weight { plain: Wrapping(plain), celled: Wrapping(celled) };
+        let changes = weights.flat_map(|LiveWeight { begin, end, plain, aligned_bytes }| {
+            let weight = Weight { plain: Wrapping(plain), aligned_bytes: Wrapping(aligned_bytes) };
             [(begin, weight), (end, -weight)]
         });
         let mut live = Weight::default();

@@ -7,10 +7,10 @@ use tracing::debug;
 use crate::{
     Bytes, Step,
     problem::{
-        Chunk, ChunkId, Dropped, Extra, Ids, Labels, Problem, ProblemError, Request,
+        Chunk, ChunkId, Extra, Ids, Labels, Problem, ProblemError, Rejected, Request,
         demands::{
-            self, Bodies, ChunkDemands, Clock, Demands, Fault, Joiner, Life, Part, Place, Pool,
-            PoolId, REQUEST, Resolved, View, Window,
+            self, Bodies, BodyBuilder, ChunkDemands, Clock, Demands, Fault, Life, Part, Place,
+            Pool, PoolId, REQUEST, Resolved, View, Window,
         },
         links::Links,
     },
@@ -286,7 +286,7 @@ impl ProblemBuilder {
     /// # Errors
     ///
     /// If a lifetime is empty, ids repeat, a request names an unknown chunk or does not fit, a
-    /// required overwrite cannot be honoured, the alignment is not a power of two, or the sum of
+    /// required overwrite cannot be accepted, the alignment is not a power of two, or the sum of
     /// the sizes exceeds 64 bits.
     pub fn build(&self) -> Result<Problem, ProblemError> {
         self.clone().finish()
@@ -320,8 +320,8 @@ impl ProblemBuilder {
             let (overwriter, overwritten) =
                 (self.labels.name(overwriter), self.labels.name(overwritten));
             let reason = dropped.reason;
-            // An update without bytes writes nothing, so it is always honoured. A request may be stated twice.
-            if required && writes && !links.honour(&request) {
+            // An update without bytes writes nothing, so it is always accepted. A request may be stated twice.
+            if required && writes && !links.accept(&request) {
                 return Err(ProblemError::RequiredOverwrite { overwriter, overwritten, reason });
             }
             debug!(target: "memplan::links", overwriter, overwritten, %reason, "request dropped");
@@ -345,7 +345,7 @@ impl ProblemBuilder {
     }
 
     /// Joins the chunks of a problem that is not plain into bodies.
-    fn join(&self, demands: &Demands) -> Result<(Links, Vec<Dropped>, Bodies), ProblemError> {
+    fn join(&self, demands: &Demands) -> Result<(Links, Vec<Rejected>, Bodies), ProblemError> {
         let (alignment, padding) = (self.alignment, self.padding);
         let view = View { chunks: &self.chunks, demands, alignment, padding };
         demands::check(view, &self.labels)?;
@@ -370,8 +370,8 @@ impl ProblemBuilder {
         let Resolved { bodies, refused } = if demands.parts.is_empty() && self.requests.is_empty() {
             Resolved { bodies: Bodies::of_single(view).map_err(error)?, refused: Vec::new() }
         } else {
-            let joiner = Joiner::new(view, &self.requests).map_err(error)?;
-            joiner.honour(&self.requests).map_err(error)?
+            let joiner = BodyBuilder::new(view, &self.requests).map_err(error)?;
+            joiner.accept(&self.requests).map_err(error)?
         };
         let clash = bodies.clash_of_pins(view);
         if let Some((first, second)) = clash {
@@ -379,7 +379,7 @@ impl ProblemBuilder {
             let reason = format!("the pins of '{first}' and '{second}' put them on the same bytes");
             return Err(ProblemError::Pins { chunk: second, reason });
         }
-        let dropped = refused.into_iter().map(|(request, reason)| Dropped { request, reason });
+        let dropped = refused.into_iter().map(|(request, reason)| Rejected { request, reason });
         Ok((Links::of(bodies.links.clone()), dropped.collect(), bodies))
     }
 

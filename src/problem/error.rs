@@ -1,6 +1,6 @@
 //! Errors in problems.
 
-use crate::{Bytes, Step, problem::Refusal};
+use crate::{Bytes, Step, problem::RejectReason};
 
 /// A problem that cannot be planned. Chunks are named as in the input.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -75,7 +75,7 @@ pub enum ProblemError {
         /// The overwriter's name.
         overwriter: String,
     },
-    /// A required overwrite cannot be honoured.
+    /// A required overwrite cannot be accepted.
     #[error("chunk '{overwriter}' must overwrite '{overwritten}', but {reason}")]
     RequiredOverwrite {
         /// The overwriter's name.
@@ -83,7 +83,7 @@ pub enum ProblemError {
         /// The overwritten chunk's name.
         overwritten: String,
         /// The reason.
-        reason: Refusal,
+        reason: RejectReason,
     },
     /// The alignment is not a power of two.
     #[error("alignment {alignment} is not a power of two")]

@@ -167,7 +167,7 @@ pub struct OverwriteEntry {
     /// Format 2: the bytes by which the overwriter begins below the overwritten chunk.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub below: Bytes,
-    /// True if the overwrite must be honoured; `false` if omitted.
+    /// True if the overwrite must be accepted; `false` if omitted.
     #[serde(default)]
     pub required: bool,
 }

@@ -13,19 +13,19 @@ use tracing::debug;
 
 use crate::{
     Bytes, Problem, ProblemError, Step,
-    problem::{ChunkId, LiveWeight, Refusal, Request, align_up, demands::Part},
+    problem::{ChunkId, LiveWeight, RejectReason, Request, align_up, demands::Part},
 };
 
 /// The most pairs of joined chunks that the trials for one problem may examine. Beyond that, the
 /// remaining parts are refused.
-const MOST_PAIRS: usize = 50_000_000;
+const MAX_PAIRS: usize = 50_000_000;
 
 /// The bound of a problem on several streams counts as this many times all pairs of its chunks.
 const PAIRS_OF_A_BOUND: usize = 16;
 
 /// The most steps of a problem whose live bytes are counted step by step. In longer ones, all parts
 /// are refused.
-const MOST_STEPS: Step = 1 << 26;
+const MAX_STEPS: Step = 1 << 26;
 
 /// The answer of [`Problem::gather`].
 #[derive(Clone, Debug)]
@@ -34,9 +34,9 @@ pub struct Gathered {
     /// The problem with the parts that cost no memory.
     pub problem: Problem,
     /// The other parts, with the reasons.
-    pub refused: Vec<(Part, Refusal)>,
+    pub refused: Vec<(Part, RejectReason)>,
     /// The overwrites of the problem that the parts have made impossible.
-    pub lost: Vec<(Request, Refusal)>,
+    pub lost: Vec<(Request, RejectReason)>,
 }
 
 impl Problem {
@@ -59,15 +59,15 @@ impl Problem {
     #[must_use]
     pub fn gather(self, wholes: &[Vec<Part>]) -> Gathered {
         let mut refused = Vec::new();
-        if self.streams() == 1 && self.steps > MOST_STEPS {
-            let all = wholes.iter().flatten().map(|&part| (part, Refusal::TooManyJoined));
+        if self.streams() == 1 && self.steps > MAX_STEPS {
+            let all = wholes.iter().flatten().map(|&part| (part, RejectReason::TooManyJoined));
             return Gathered { refused: all.collect(), problem: self, lost: Vec::new() };
         }
         let known = |part: &Part| part.part.index().max(part.whole.index()) < self.len();
         let mut trials = Trials::new(&self);
         for list in wholes {
             if !list.iter().all(known) {
-                refused.extend(list.iter().map(|&part| (part, Refusal::NotAllOfItsChunk)));
+                refused.extend(list.iter().map(|&part| (part, RejectReason::NotAllOfItsChunk)));
             } else if list.len() < 2 || trials.attempt(list).is_err() {
                 for part in list {
                     if let Err(reason) = trials.attempt(&[*part]) {
@@ -116,13 +116,13 @@ impl Problem {
 #[derive(Clone, Default)]
 struct Group {
     chunks: Vec<ChunkId>,
-    /// The parts of the problem and the honoured ones among them.
+    /// The parts of the problem and the accepted ones among them.
     parts: Vec<Part>,
     /// The bytes that they need, once they have been counted.
     weights: Option<Vec<LiveWeight>>,
 }
 
-/// Tries parts and honours those that are possible and cost no memory.
+/// Tries parts and accepts those that are possible and cost no memory.
 struct Trials<'p> {
     problem: &'p Problem,
     /// The requests of each overwriter, by their places in the problem's list.
@@ -181,14 +181,14 @@ impl<'p> Trials<'p> {
     }
 
     /// Honours parts together, or changes nothing and returns the reason.
-    fn attempt(&mut self, new: &[Part]) -> Result<(), Refusal> {
+    fn attempt(&mut self, new: &[Part]) -> Result<(), RejectReason> {
         let chunks = new.iter().flat_map(|part| [part.part, part.whole]);
         let groups: BTreeSet<u32> = chunks.map(|chunk| self.of[chunk.index()]).collect();
         let of = |group: &u32| &self.groups[*group as usize];
         let count: usize = groups.iter().map(|group| of(group).chunks.len()).sum();
         self.pairs = self.pairs.saturating_add(count.saturating_mul(count));
-        if self.pairs > MOST_PAIRS {
-            return Err(Refusal::TooManyJoined);
+        if self.pairs > MAX_PAIRS {
+            return Err(RejectReason::TooManyJoined);
         }
         let mut before = Vec::new();
         if self.live.is_some() {
@@ -205,7 +205,7 @@ impl<'p> Trials<'p> {
         let joined = self.joined(&chunks, &[&old, new].concat())?;
         let end = joined.pinned_end();
         if end > 0 && end > self.bound() && end > self.joined(&chunks, &old)?.pinned_end() {
-            return Err(Refusal::LargerBound);
+            return Err(RejectReason::LargerBound);
         }
         let mut weights = None;
         if let Some(live) = &mut self.live {
@@ -233,11 +233,11 @@ impl<'p> Trials<'p> {
     }
 
     /// Checks that the bound of the whole problem does not rise, on several streams.
-    fn check_bound(&mut self, new: &[Part]) -> Result<(), Refusal> {
+    fn check_bound(&mut self, new: &[Part]) -> Result<(), RejectReason> {
         let count = self.problem.len();
         let pairs = count.saturating_mul(count).saturating_mul(PAIRS_OF_A_BOUND);
-        if self.pairs.saturating_add(pairs) > MOST_PAIRS {
-            return Err(Refusal::TooManyJoined);
+        if self.pairs.saturating_add(pairs) > MAX_PAIRS {
+            return Err(RejectReason::TooManyJoined);
         }
         self.pairs += pairs;
         let bound = |parts: &[Part]| {
@@ -245,11 +245,11 @@ impl<'p> Trials<'p> {
             Ok(problem.lower_bound().bytes)
         };
         let is_larger = bound(&[&self.parts, new].concat())? > bound(&self.parts)?;
-        if is_larger { Err(Refusal::LargerBound) } else { Ok(()) }
+        if is_larger { Err(RejectReason::LargerBound) } else { Ok(()) }
     }
 
-    /// The bytes that the chunks of a group need with the parts that are honoured.
-    fn weights(&mut self, group: u32) -> Result<Vec<LiveWeight>, Refusal> {
+    /// The bytes that the chunks of a group need with the parts that are accepted.
+    fn weights(&mut self, group: u32) -> Result<Vec<LiveWeight>, RejectReason> {
         let Group { chunks, parts, weights } = &self.groups[group as usize];
         if let Some(weights) = weights {
             return Ok(weights.clone());
@@ -262,7 +262,7 @@ impl<'p> Trials<'p> {
     }
 
     /// The problem of some chunks alone, in ascending order, with parts.
-    fn joined(&self, chunks: &[ChunkId], parts: &[Part]) -> Result<Problem, Refusal> {
+    fn joined(&self, chunks: &[ChunkId], parts: &[Part]) -> Result<Problem, RejectReason> {
         let mut requests: Vec<usize> =
             chunks.iter().filter_map(|chunk| self.requests.get(chunk)).flatten().copied().collect();
         requests.sort_unstable();
@@ -272,7 +272,7 @@ impl<'p> Trials<'p> {
     }
 }
 
-/// Returns whether all overwrites of a problem are still honoured with more parts. Then every chunk has the
+/// Returns whether all overwrites of a problem are still accepted with more parts. Then every chunk has the
 /// same boxes as before, some with shared bytes, so the bound does not rise.
 fn keeps_overwrites(before: &Problem, after: &Problem) -> bool {
     let is_kept = |chunk| before.link(chunk).is_none() || before.link(chunk) == after.link(chunk);
@@ -282,7 +282,7 @@ fn keeps_overwrites(before: &Problem, after: &Problem) -> bool {
 /// The bytes alive in every step.
 struct Live {
     plain: Vec<Bytes>,
-    celled: Vec<Bytes>,
+    aligned_bytes: Vec<Bytes>,
     alignment: Bytes,
     /// The most bytes needed in one step.
     bound: Bytes,
@@ -291,33 +291,35 @@ struct Live {
 impl Live {
     fn of(problem: &Problem) -> Self {
         let steps = usize::try_from(problem.steps()).unwrap_or(0);
-        let (plain, celled) = (vec![0; steps], vec![0; steps]);
-        let mut live = Self { plain, celled, alignment: problem.alignment(), bound: Bytes::MAX };
+        let (plain, aligned_bytes) = (vec![0; steps], vec![0; steps]);
+        let mut live =
+            Self { plain, aligned_bytes, alignment: problem.alignment(), bound: Bytes::MAX };
         live.apply(&changes(&[], &problem.live_weights()));
         live.bound = live.most();
         live
     }
 
     fn most(&self) -> Bytes {
-        let bytes = |step: usize| self.needed(self.plain[step], self.celled[step]);
+        let bytes = |step: usize| self.needed(self.plain[step], self.aligned_bytes[step]);
         (0..self.plain.len()).map(bytes).max().unwrap_or(0)
     }
 
-    fn needed(&self, plain: Bytes, celled: Bytes) -> Bytes {
-        celled.max(align_up(plain, self.alignment))
+    fn needed(&self, plain: Bytes, aligned_bytes: Bytes) -> Bytes {
+        aligned_bytes.max(align_up(plain, self.alignment))
     }
 
     /// Replaces the bytes that some chunks need, unless the bound would rise.
-    fn replace(&mut self, before: &[LiveWeight], after: &[LiveWeight]) -> Result<(), Refusal> {
+    fn replace(&mut self, before: &[LiveWeight], after: &[LiveWeight]) -> Result<(), RejectReason> {
         let changes = changes(before, after);
         let mut was_at_bound = false;
         for change in &changes {
             for step in change.steps.clone() {
-                let (plain, celled) = (self.plain[step], self.celled[step]);
-                was_at_bound |= self.needed(plain, celled) == self.bound;
+                let (plain, aligned_bytes) = (self.plain[step], self.aligned_bytes[step]);
+                was_at_bound |= self.needed(plain, aligned_bytes) == self.bound;
                 let plain = plain.wrapping_add(change.plain);
-                if self.needed(plain, celled.wrapping_add(change.celled)) > self.bound {
-                    return Err(Refusal::LargerBound);
+                if self.needed(plain, aligned_bytes.wrapping_add(change.aligned_bytes)) > self.bound
+                {
+                    return Err(RejectReason::LargerBound);
                 }
             }
         }
@@ -329,10 +331,10 @@ impl Live {
     }
 
     fn apply(&mut self, changes: &[Change]) {
-        for Change { steps, plain, celled } in changes {
+        for Change { steps, plain, aligned_bytes } in changes {
             for step in steps.clone() {
                 self.plain[step] = self.plain[step].wrapping_add(*plain);
-                self.celled[step] = self.celled[step].wrapping_add(*celled);
+                self.aligned_bytes[step] = self.aligned_bytes[step].wrapping_add(*aligned_bytes);
             }
         }
     }
@@ -342,7 +344,7 @@ impl Live {
 struct Change {
     steps: Range<usize>,
     plain: Bytes,
-    celled: Bytes,
+    aligned_bytes: Bytes,
 }
 
 /// The changes that turn the live bytes before into those after.
@@ -350,34 +352,34 @@ fn changes(before: &[LiveWeight], after: &[LiveWeight]) -> Vec<Change> {
     let mut events: Vec<(Step, Bytes, Bytes)> = Vec::new();
     for (weights, sign) in [(before, Bytes::MAX), (after, 1)] {
         for weight in weights {
-            let (plain, celled) =
-                (weight.plain.wrapping_mul(sign), weight.celled.wrapping_mul(sign));
-            events.push((weight.begin, plain, celled));
-            events.push((weight.end, plain.wrapping_neg(), celled.wrapping_neg()));
+            let (plain, aligned_bytes) =
+                (weight.plain.wrapping_mul(sign), weight.aligned_bytes.wrapping_mul(sign));
+            events.push((weight.begin, plain, aligned_bytes));
+            events.push((weight.end, plain.wrapping_neg(), aligned_bytes.wrapping_neg()));
         }
     }
     events.sort_unstable_by_key(|&(step, ..)| step);
-    let (mut plain, mut celled) = (0_u64, 0_u64);
+    let (mut plain, mut aligned_bytes) = (0_u64, 0_u64);
     let mut changes = Vec::new();
     for pair in events.windows(2) {
         let [(begin, more, more_cells), (end, ..)] = [pair[0], pair[1]];
-        (plain, celled) = (plain.wrapping_add(more), celled.wrapping_add(more_cells));
-        if begin < end && (plain, celled) != (0, 0) {
+        (plain, aligned_bytes) = (plain.wrapping_add(more), aligned_bytes.wrapping_add(more_cells));
+        if begin < end && (plain, aligned_bytes) != (0, 0) {
             let at = |step: Step| usize::try_from(step).unwrap_or(usize::MAX);
-            changes.push(Change { steps: at(begin)..at(end), plain, celled });
+            changes.push(Change { steps: at(begin)..at(end), plain, aligned_bytes });
         }
     }
     changes
 }
 
-fn refusal(error: &ProblemError) -> Refusal {
+fn refusal(error: &ProblemError) -> RejectReason {
     match error {
-        ProblemError::TwoPlaces { .. } => Refusal::TwoPlaces,
-        ProblemError::Misaligned { .. } => Refusal::Misaligned,
-        ProblemError::NoCommonPool { .. } => Refusal::NoCommonPool,
-        ProblemError::TwoPins { .. } => Refusal::TwoPins,
-        ProblemError::Pins { .. } => Refusal::Pins,
-        ProblemError::TooLarge { .. } => Refusal::TooLarge,
-        _ => Refusal::Clash,
+        ProblemError::TwoPlaces { .. } => RejectReason::TwoPlaces,
+        ProblemError::Misaligned { .. } => RejectReason::Misaligned,
+        ProblemError::NoCommonPool { .. } => RejectReason::NoCommonPool,
+        ProblemError::TwoPins { .. } => RejectReason::TwoPins,
+        ProblemError::Pins { .. } => RejectReason::Pins,
+        ProblemError::TooLarge { .. } => RejectReason::TooLarge,
+        _ => RejectReason::Clash,
     }
 }

@@ -34,7 +34,7 @@ impl Problem {
     /// problems: nothing of one is alive while the other runs, except what they share. A shared chunk is
     /// alive from the first step to the last, so it has one place and keeps its content, and it needs all
     /// of its bytes all the time. Required overwrites of a shared chunk, or by one, become parts: the
-    /// chunk is a state, and these are its updates, and so are theirs. Other overwrites of it are not honoured.
+    /// chunk is a state, and these are its updates, and so are theirs. Other overwrites of it are not accepted.
     ///
     /// The alignment and the padding are the larger ones. If both problems list pools, they must list
     /// the same. Ids count from 0, through the chunks of this problem and then through those of the

@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// The nodes of a tree that are visited at most; far more than a program has that runs in one line of time.
-const MOST_WORK: u64 = 100_000_000;
+const MAX_WORK: u64 = 100_000_000;
 
 /// The boxes between two looks at the time.
 const PAUSE: usize = 4096;
@@ -34,7 +34,7 @@ const EARLIER: usize = 1024;
 
 impl Problem {
     /// The same problem in steps, if it runs on several streams and its boxes live as in one line of time.
-    /// All other demands and the honoured overwrites are the same, and so are the pairs of boxes that are
+    /// All other demands and the accepted overwrites are the same, and so are the pairs of boxes that are
     /// alive together. A layout of one is a layout of the other.
     #[must_use]
     pub fn linearized(&self) -> Option<Self> {
@@ -212,7 +212,7 @@ fn in_steps(boxes: &[TimedBoxes], stop: &mut dyn FnMut() -> bool) -> Option<Vec<
     let mut moment_of: BTreeMap<&[Step], Clock> = BTreeMap::new();
     for (at, begin) in begins.into_iter().enumerate() {
         let moment = latest(&tree, begin, &mut work);
-        if work > MOST_WORK || !goes_on(at) {
+        if work > MAX_WORK || !goes_on(at) {
             return None;
         }
         let key = (wide_sum(&moment), moment);

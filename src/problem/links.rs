@@ -1,4 +1,4 @@
-//! The honoured overwrite requests (the book, Lowering) and the chains that they form.
+//! The accepted overwrite requests (the book, Lowering) and the chains that they form.
 
 use std::fmt;
 
@@ -66,10 +66,10 @@ impl Link {
     }
 }
 
-/// The reason why a request to overwrite or to gather was not honoured.
+/// The reason why a request to overwrite or to gather was not accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Refusal {
+pub enum RejectReason {
     /// Rule a: the overwriter does not begin in the last step of the overwritten chunk.
     NotLastReader,
     /// Rule b: the overwriter already overwrites another chunk.
@@ -125,7 +125,7 @@ pub enum Refusal {
     TooManyJoined,
 }
 
-impl Refusal {
+impl RejectReason {
     /// All reasons, for tables in tests and documents.
     pub const ALL: [Self; 25] = [
         Self::NotLastReader,
@@ -156,7 +156,7 @@ impl Refusal {
     ];
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for RejectReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::NotLastReader => "its operator is not the last reader of that chunk",
@@ -188,17 +188,17 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// A request that was not honoured, with the reason.
+/// A request that was not accepted, with the reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Dropped {
+pub struct Rejected {
     /// The request, by its index in the list given.
     pub request: usize,
     /// The reason why it was dropped.
-    pub reason: Refusal,
+    pub reason: RejectReason,
 }
 
-/// The honoured links of a problem.
+/// The accepted links of a problem.
 ///
 /// Links form chains, never trees: a chunk overwrites at most one other and is overwritten by at
 /// most one other, and an overwriter comes after its overwritten chunk in chunk order. All tables
@@ -215,7 +215,7 @@ pub(crate) struct Links {
 
 impl Links {
     /// Takes the requests in order and keeps those that rules a to c allow.
-    pub(crate) fn resolve(chunks: &[Chunk], requests: &[Request]) -> (Self, Vec<Dropped>) {
+    pub(crate) fn resolve(chunks: &[Chunk], requests: &[Request]) -> (Self, Vec<Rejected>) {
         let mut dropped = Vec::new();
         if requests.is_empty() {
             return (Self::default(), dropped);
@@ -231,23 +231,23 @@ impl Links {
             let present = overwriters[overwritten.index()].and_then(|c| taken[c.index()]);
             let refusal = refuse(chunks, request).or_else(|| {
                 if taken[overwriter.index()].is_some() {
-                    return Some(Refusal::OverwritesAnother);
+                    return Some(RejectReason::OverwritesAnother);
                 }
                 let stays = |&present: &usize| !displaces(chunks, request, requests[present]);
                 let present = present.filter(stays)?;
                 Some(if present > index {
-                    Refusal::Displaced
+                    RejectReason::Displaced
                 } else {
-                    Refusal::OverwrittenByAnother
+                    RejectReason::OverwrittenByAnother
                 })
             });
             if let Some(reason) = refusal {
-                dropped.push(Dropped { request: index, reason });
+                dropped.push(Rejected { request: index, reason });
                 continue;
             }
             if let Some(present) = present {
                 taken[requests[present].overwriter.index()] = None;
-                dropped.push(Dropped { request: present, reason: Refusal::Displaced });
+                dropped.push(Rejected { request: present, reason: RejectReason::Displaced });
             }
             taken[overwriter.index()] = Some(index);
             overwriters[overwritten.index()] = Some(overwriter);
@@ -267,12 +267,12 @@ impl Links {
     }
 
     /// Returns whether a request became a link.
-    pub(crate) fn honour(&self, request: &Request) -> bool {
+    pub(crate) fn accept(&self, request: &Request) -> bool {
         let Request { overwritten, offset, below, .. } = *request;
         self.get(request.overwriter) == Some(Link { overwritten, offset, below })
     }
 
-    /// Builds the tables from honoured links, by overwriter.
+    /// Builds the tables from accepted links, by overwriter.
     pub(crate) fn of(links: Vec<Option<Link>>) -> Self {
         if links.iter().all(Option::is_none) {
             return Self::default();
@@ -309,24 +309,24 @@ impl Links {
 }
 
 /// Returns the reason to refuse that follows from the two chunks alone, if any.
-fn refuse(chunks: &[Chunk], request: Request) -> Option<Refusal> {
+fn refuse(chunks: &[Chunk], request: Request) -> Option<RejectReason> {
     let overwriter = &chunks[request.overwriter.index()];
     let overwritten = &chunks[request.overwritten.index()];
     let order = |chunk: &Chunk, id| (chunk.begin, chunk.end, id);
     if overwriter.size == 0 || overwritten.size == 0 {
-        Some(Refusal::Empty)
+        Some(RejectReason::Empty)
     } else if request.below >= overwriter.size {
-        Some(Refusal::NothingShared)
+        Some(RejectReason::NothingShared)
     } else if overwriter.begin != overwritten.end - 1 {
-        Some(Refusal::NotLastReader)
+        Some(RejectReason::NotLastReader)
     } else if order(overwriter, request.overwriter) < order(overwritten, request.overwritten) {
-        Some(Refusal::NotBefore)
+        Some(RejectReason::NotBefore)
     } else {
         None
     }
 }
 
-/// Applies rule c: returns whether a request takes the place of the one honoured so far. Required ones came first.
+/// Applies rule c: returns whether a request takes the place of the one accepted so far. Required ones came first.
 fn displaces(chunks: &[Chunk], request: Request, present: Request) -> bool {
     let size = |request: Request| chunks[request.overwriter.index()].size;
     !present.required && !request.required && size(request) > size(present)

@@ -2,7 +2,7 @@
 //!
 //! A [`Problem`] lists chunks, each a run of bytes alive in a half-open range of steps, and the
 //! requests of chunks to overwrite others. It is checked when it is built: lifetimes are not
-//! empty, requests fit, and no sum of sizes wraps. The requests that can be honoured are then
+//! empty, requests fit, and no sum of sizes wraps. The requests that can be accepted are then
 //! [links](Link), and chunks joined by links form [chains](Problem::chain), which move as one
 //! rigid body.
 //!
@@ -47,7 +47,7 @@ pub use footprint::Segment;
 pub use gather::Gathered;
 pub use labels::{Ids, Labels};
 pub use later::Shared;
-pub use links::{Dropped, Link, Refusal, Request};
+pub use links::{Link, RejectReason, Rejected, Request};
 #[cfg(feature = "serde")]
 pub use moment::Moment;
 
@@ -107,7 +107,7 @@ pub struct Chunk {
 pub struct Problem {
     chunks: Vec<Chunk>,
     requests: Vec<Request>,
-    /// The honoured requests, derived from the two fields above.
+    /// The accepted requests, derived from the two fields above.
     links: Links,
     labels: Labels,
     alignment: Bytes,
@@ -116,7 +116,7 @@ pub struct Problem {
     /// `None` if the problem is plain. Copies of a problem share it.
     extra: Option<Arc<Extra>>,
     /// The heaviest crowd. Copies of a problem share it.
-    crowd: Arc<Lazy<demands::Crowd>>,
+    crowd: Arc<Lazy<demands::PeakSet>>,
 }
 
 /// The demands of a problem that is not plain, and the bodies that follow from them.
@@ -124,14 +124,14 @@ pub struct Problem {
 pub(crate) struct Extra {
     pub(crate) demands: demands::Demands,
     pub(crate) bodies: demands::Bodies,
-    pub(crate) refused: Vec<Dropped>,
+    pub(crate) refused: Vec<Rejected>,
     /// The problem in steps, if there is one.
     linear: Lazy<Option<Problem>>,
     lives: Lazy<demands::BodyLives>,
 }
 
 impl Extra {
-    fn new(demands: demands::Demands, bodies: demands::Bodies, refused: Vec<Dropped>) -> Self {
+    fn new(demands: demands::Demands, bodies: demands::Bodies, refused: Vec<Rejected>) -> Self {
         Self { demands, bodies, refused, linear: Lazy::default(), lives: Lazy::default() }
     }
 }
@@ -227,32 +227,32 @@ impl Problem {
         self.links.place(chunk)
     }
 
-    /// Returns whether any request is honoured.
+    /// Returns whether any request is accepted.
     #[must_use]
     pub fn has_links(&self) -> bool {
         !self.links.is_empty()
     }
 
-    /// The number of requests that are honoured.
+    /// The number of requests that are accepted.
     #[must_use]
     pub fn links_taken(&self) -> usize {
         self.links.count()
     }
 
-    /// The requests to overwrite, in the order given, honoured or not.
+    /// The requests to overwrite, in the order given, accepted or not.
     #[must_use]
     pub fn requests(&self) -> &[Request] {
         &self.requests
     }
 
-    /// The requests that are honoured, in the order given.
-    pub(crate) fn honoured_requests(&self) -> impl Iterator<Item = Request> + '_ {
-        self.requests.iter().copied().filter(|request| self.links.honour(request))
+    /// The requests that are accepted, in the order given.
+    pub(crate) fn accepted_requests(&self) -> impl Iterator<Item = Request> + '_ {
+        self.requests.iter().copied().filter(|request| self.links.accept(request))
     }
 
-    /// The requests that are not honoured, with the reasons, by request.
+    /// The requests that are not accepted, with the reasons, by request.
     #[must_use]
-    pub fn refused(&self) -> Vec<Dropped> {
+    pub fn refused(&self) -> Vec<Rejected> {
         if let Some(extra) = &self.extra {
             return extra.refused.clone();
         }

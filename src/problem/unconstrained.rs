@@ -8,7 +8,7 @@ use crate::problem::{
 };
 
 impl Problem {
-    /// The chunks and the honoured overwrites of a problem that has constraints, without its pools and pins, and without
+    /// The chunks and the accepted overwrites of a problem that has constraints, without its pools and pins, and without
     /// names. `None` if it has none, or other constraints than these and windows that cover their chunks.
     pub(crate) fn without_constraints(&self) -> Option<Self> {
         let Demands { parts, apart, own, streams, .. } = self.demands()?;
@@ -24,7 +24,7 @@ impl Problem {
         {
             return None;
         }
-        let requests: Vec<_> = self.honoured_requests().collect();
+        let requests: Vec<_> = self.accepted_requests().collect();
         let (links, _) = Links::resolve(&self.chunks, &requests);
         let is_inside = |id| links.get(id).is_none_or(|link| link.below == 0);
         (links == self.links && self.ids().all(is_inside)).then(|| Self {

@@ -48,8 +48,8 @@ const COLD: f64 = 0.01;
 
 /// The penalty for an excess of 1, as a part of the cost of everything, and how far it may move.
 const PENALTY: f64 = 0.1;
-const LEAST_PENALTY: f64 = 0.1;
-const MOST_PENALTY: f64 = 30.0;
+const MIN_PENALTY: f64 = 0.1;
+const MAX_PENALTY: f64 = 30.0;
 
 /// After this many changes, the penalty moves by a factor if most choices were inside or outside the budget.
 const WINDOW: u32 = 200;
@@ -184,7 +184,7 @@ impl<'a, 'm, 'e, 'o> Annealing<'a, 'm, 'e, 'o> {
             self.penalty /= FACTOR;
         }
         let first = self.first_penalty;
-        self.penalty = self.penalty.clamp(first * LEAST_PENALTY, first * MOST_PENALTY);
+        self.penalty = self.penalty.clamp(first * MIN_PENALTY, first * MAX_PENALTY);
         self.energy = self.energy_of(self.score, self.excess);
     }
 

@@ -128,13 +128,13 @@ pub(super) fn live_bytes(plan: &Plan) -> Vec<(Step, Bytes)> {
 #[derive(Clone, Copy, Default)]
 struct Change {
     plain: i128,
-    celled: i128,
+    aligned_bytes: i128,
 }
 
 impl AddAssign for Change {
     fn add_assign(&mut self, other: Self) {
         self.plain += other.plain;
-        self.celled += other.celled;
+        self.aligned_bytes += other.aligned_bytes;
     }
 }
 
@@ -154,22 +154,22 @@ impl Changes {
     fn size(self, PlacedBox { low, high, .. }: PlacedBox) -> Change {
         let (low, high) = (u128::from(low), u128::from(high));
         let signed = |bytes: u128| i128::try_from(bytes).unwrap_or(0);
-        let celled = signed(self.cell(high)) - signed(self.cell(low));
-        Change { plain: signed(high) - signed(low), celled }
+        let aligned_bytes = signed(self.cell(high)) - signed(self.cell(low));
+        Change { plain: signed(high) - signed(low), aligned_bytes }
     }
 
     fn of(self, own: PlacedBox) -> [(Step, Change); 2] {
-        let Change { plain, celled } = self.size(own);
+        let Change { plain, aligned_bytes } = self.size(own);
         [
-            (own.begin, Change { plain, celled }),
-            (own.end, Change { plain: -plain, celled: -celled }),
+            (own.begin, Change { plain, aligned_bytes }),
+            (own.end, Change { plain: -plain, aligned_bytes: -aligned_bytes }),
         ]
     }
 
     /// The bytes that these need.
     fn bytes(self, alive: Change) -> Bytes {
         let plain = self.cell(u128::try_from(alive.plain).unwrap_or(0));
-        let bytes = plain.max(u128::try_from(alive.celled).unwrap_or(0));
+        let bytes = plain.max(u128::try_from(alive.aligned_bytes).unwrap_or(0));
         Bytes::try_from(bytes).unwrap_or(Bytes::MAX)
     }
 }

@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// The columns that names need, including the space between columns.
-const LEAST_NAME: usize = 20;
+const MIN_NAME: usize = 20;
 
 /// A row of the table.
 struct Row<'a> {
@@ -35,7 +35,7 @@ pub fn offsets(plan: &Plan) -> String {
     let widths = (width("offset", |row| row.offset.len()), width("size", |row| row.size.len()));
     let steps = width("alive in", |row| row.steps.len());
     // Steps with many digits leave no room for names.
-    let has_room = widths.0 + widths.1 + steps + LEAST_NAME <= WIDTH;
+    let has_room = widths.0 + widths.1 + steps + MIN_NAME <= WIDTH;
     let columns = |offset: &str, size: &str, life: &str| {
         let numbers = format!("{offset:>0$}  {size:>1$}  ", widths.0, widths.1);
         if has_room { format!("{numbers}{life:<steps$}  ") } else { numbers }

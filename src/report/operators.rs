@@ -158,7 +158,7 @@ fn place(
             if lowered.problem.link(chunk).is_some() {
                 Place::Overwriter
             } else {
-                Place::New("requests to write over an input are not honoured")
+                Place::New("requests to write over an input are not accepted")
             }
         }
         (Dependency::Gathers(_), Home::Supplied { .. }) => Place::New(COPIES),

@@ -141,8 +141,8 @@ fn bases(plan: &Plan) -> String {
 }
 
 /// The most names that are listed, and the most characters of each.
-const MOST_NAMES: usize = 5;
-const MOST_CHARACTERS: usize = 40;
+const MAX_NAMES: usize = 5;
+const MAX_CHARACTERS: usize = 40;
 
 /// States what was assumed about the sequence: a name in error would make a weight, and the pool too small.
 fn assumptions(plan: &Plan) -> String {
@@ -151,11 +151,11 @@ fn assumptions(plan: &Plan) -> String {
         let mut names: Vec<String> = plan
             .undeclared
             .iter()
-            .take(MOST_NAMES)
-            .map(|name| shortened(&printable(name), MOST_CHARACTERS).into_owned())
+            .take(MAX_NAMES)
+            .map(|name| shortened(&printable(name), MAX_CHARACTERS).into_owned())
             .collect();
-        if plan.undeclared.len() > MOST_NAMES {
-            names.push(format!("{} more", plan.undeclared.len() - MOST_NAMES));
+        if plan.undeclared.len() > MAX_NAMES {
+            names.push(format!("{} more", plan.undeclared.len() - MAX_NAMES));
         }
         let words = "no operator makes and nobody declares (taken as weights, outside the pool)";
         text.push_str(&wrapped(&format!("{words}: {}", names.join(", ")), 2));

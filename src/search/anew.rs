@@ -14,7 +14,7 @@ use crate::{Bytes, plan::Layout, problem::ChunkId};
 const ON_TOP: u64 = 25;
 
 /// The most nodes on top of the effort.
-const MOST_ON_TOP: u64 = 3_200_000;
+const MAX_ON_TOP: u64 = 3_200_000;
 
 /// Packs all chains of a problem anew.
 pub struct Anew {
@@ -113,5 +113,5 @@ pub fn near(bound: Bytes) -> Bytes {
 
 /// The nodes of ejection that come on top of the effort, with first attempts of this many nodes.
 pub fn on_top(share: u64, is_default: bool) -> u64 {
-    if is_default { share.saturating_mul(ON_TOP).min(MOST_ON_TOP) } else { 0 }
+    if is_default { share.saturating_mul(ON_TOP).min(MAX_ON_TOP) } else { 0 }
 }

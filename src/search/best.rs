@@ -54,13 +54,13 @@ pub const CANDIDATES: &[Strategy] = &[
 
 /// The number of conflicting pairs above which candidates that compare pairs are skipped. A chain
 /// counts as [`PAIRS_PER_CHAIN`].
-const MOST_CONFLICTS: u64 = 2_000_000;
+const MAX_CONFLICTS: u64 = 2_000_000;
 
 /// The work that is done once for each chain takes as long as this many pairs.
 const PAIRS_PER_CHAIN: u64 = 100;
 
 /// The number of chains above which there is no search by default.
-const MOST_SEARCHED: usize = 200_000;
+const MAX_SEARCHED: usize = 200_000;
 
 /// Problems of at most this many chains are first searched with all overwrites, because that often ends with a proof.
 const SMALL: usize = 150;
@@ -184,8 +184,8 @@ fn cheapest(
     let remaining = || limits.after(start).time;
     let chains = problem.roots().count() as u64;
     // Counting the pairs takes a while, so they are not counted where the chains alone are too many.
-    let dense = PAIRS_PER_CHAIN * chains > MOST_CONFLICTS
-        || PAIRS_PER_CHAIN * chains + conflicts(problem) > MOST_CONFLICTS;
+    let dense = PAIRS_PER_CHAIN * chains > MAX_CONFLICTS
+        || PAIRS_PER_CHAIN * chains + conflicts(problem) > MAX_CONFLICTS;
     let monitor = Monitor::new(limits, observer);
     let mut slowest = Duration::ZERO;
     let mut best: Option<(Bytes, Layout)> = None;
@@ -256,7 +256,7 @@ fn is_mended(layout: &Layout) -> bool {
 
 /// Returns whether a problem is small enough to be searched within these limits.
 fn is_searched(problem: &Problem, limits: &Limits) -> bool {
-    !limits.is_default() || problem.roots().nth(MOST_SEARCHED).is_none()
+    !limits.is_default() || problem.roots().nth(MAX_SEARCHED).is_none()
 }
 
 /// Returns whether a candidate compares every pair of conflicting chains.

@@ -3,7 +3,7 @@
 use crate::search::{
     control::{
         ladder,
-        threads::{self, Board},
+        threads::{self, Incumbent},
     },
     cores::{self, LARGE},
     greedy::Greedy,
@@ -65,7 +65,7 @@ pub(super) fn fits_monitored(
         Fit::Unknown
     } else {
         let weight = cores::node_weight(roots.len());
-        let limits = limits.stretched(solution.lower_bound, solution.pool_size, weight);
+        let limits = limits.scaled_to_gap(solution.lower_bound, solution.pool_size, weight);
         let decision = decide(problem, &roots, capacity, &limits, monitor);
         match decision.bases {
             Some(offsets) => {
@@ -105,13 +105,13 @@ pub(super) fn decide(
         return Decision { bases: None, refuted: true, nodes: 0 };
     }
     // Start as if a packing one alignment above the limit were known.
-    let board = Board::new(limit, limit + inst.align);
+    let board = Incumbent::new(limit, limit + inst.align);
     let mut stop =
-        |nodes, _| monitor.stop(nodes + board.helped(), inst.bound() * inst.unit, capacity);
+        |nodes, _| monitor.stop(nodes + board.worker_nodes(), inst.bound() * inst.unit, capacity);
     let nodes = threads::together(limits.threads, &board, &mut stop, |thread, stop| {
         ladder::ask(&inst, thread, limits.effort(), &board, stop)
     });
-    monitor.add(nodes + board.helped());
+    monitor.add(nodes + board.worker_nodes());
     let refuted = board.standing().bound > limit;
     let bases = board.into_offsets().map(|offsets| {
         let bases = offsets.iter().map(|offset| offset * inst.unit);

@@ -9,7 +9,7 @@ use crate::{
     Bytes,
     problem::demands::{TimedBoxes, ranks},
     search::{
-        in_clocks::{InClocks, Meeting},
+        clock_tree_space::{ClockTreeSpace, Meeting},
         merge,
     },
 };
@@ -18,16 +18,16 @@ use crate::{
 const MANY_BOXES: usize = 8;
 
 /// The most levels of trees in which boxes of other bodies are looked up.
-const MOST_LEVELS: usize = 1 << 24;
+const MAX_LEVELS: usize = 1 << 24;
 
 /// The most ranges of offsets that are found, before those of two bodies are merged.
-const MOST_FOUND: usize = 1 << 24;
+const MAX_FOUND: usize = 1 << 24;
 
 /// Ranges of two bodies are merged when there are as many.
 const MANY_RANGES: usize = 1 << 16;
 
 /// The most ranges of offsets that are kept.
-const MOST_KEPT: usize = 1 << 20;
+const MAX_KEPT: usize = 1 << 20;
 
 /// Differences of offsets are signed.
 const HIGHEST: Bytes = 1 << 62;
@@ -54,7 +54,7 @@ impl Clashes {
             levels += before * (1 + count.max(1).ilog2() as usize);
             before += count;
         }
-        let is_some = count >= MANY_BOXES * boxes.len() && levels <= MOST_LEVELS;
+        let is_some = count >= MANY_BOXES * boxes.len() && levels <= MAX_LEVELS;
         is_some.then(|| Self::between_all(boxes)).flatten()
     }
 
@@ -70,7 +70,7 @@ impl Clashes {
         let order = by_boxes(boxes);
         for (at, &second) in order.iter().enumerate() {
             let places = ranks(slice::from_ref(&boxes[second]));
-            let mut tree = InClocks::new(&places, streams);
+            let mut tree = ClockTreeSpace::new(&places, streams);
             tree.take(0, &boxes[second], 0);
             for &first in &order[at + 1..] {
                 let mut all: Vec<(i64, i64)> = Vec::new();
@@ -79,7 +79,7 @@ impl Clashes {
                         found += meeting.runs.len();
                         all.extend(ranges(&meeting));
                     }
-                    if found > MOST_FOUND {
+                    if found > MAX_FOUND {
                         return None;
                     }
                     if all.len() > MANY_RANGES {
@@ -89,7 +89,7 @@ impl Clashes {
                 merge(&mut all);
                 kept += all.len();
                 clashes.add(first, second, &all);
-                if kept > MOST_KEPT {
+                if kept > MAX_KEPT {
                     return None;
                 }
             }
@@ -153,13 +153,13 @@ impl<'a> InPairs<'a> {
         self.clashes.0[body].iter().filter_map(top).max().unwrap_or(0)
     }
 
-    /// The lowest offset from `offset` on, itself allowed, at which a body is clear of all that is taken. `lift`
+    /// The lowest offset from `offset` on, itself allowed, at which a body is clear of all that is taken. `round_up`
     /// raises an offset to the next allowed one; `None` if there is none.
     pub(super) fn lowest_from(
         &self,
         body: usize,
         mut offset: Bytes,
-        lift: impl Fn(Bytes) -> Option<Bytes>,
+        round_up: impl Fn(Bytes) -> Option<Bytes>,
     ) -> Option<Bytes> {
         let range = |clash: &Clash| {
             let at = i128::from(self.offsets[clash.other]?);
@@ -172,7 +172,7 @@ impl<'a> InPairs<'a> {
                 break;
             }
             if i128::from(offset) < high {
-                offset = lift(Bytes::try_from(high).ok()?)?;
+                offset = round_up(Bytes::try_from(high).ok()?)?;
             }
         }
         Some(offset)

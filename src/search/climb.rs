@@ -3,7 +3,7 @@
 use crate::search::{
     control::{
         ladder,
-        threads::{self, Board, Standing},
+        threads::{self, Incumbent, Standing},
     },
     effort::UNIT,
     solution::Solution,
@@ -17,7 +17,7 @@ pub const FEW: usize = 150;
 
 /// Bodies that cover more sections than this, all added up, are not searched: the setup would take
 /// too long.
-const MOST_COVERED: usize = 50_000_000;
+const MAX_COVERED: usize = 50_000_000;
 
 /// Sizes have no useful common divisor if the bound is more than this many units of it.
 const FINE: Bytes = 1 << 14;
@@ -31,7 +31,7 @@ const EXACT_ROUNDS: u64 = ladder::AT_BOUND * ladder::SHARE;
 
 /// The most nodes for each of the two searches with rounded sizes, so that a search without an end
 /// reaches the exact ones.
-const MOST_ROUNDED: u64 = 500_000;
+const MAX_ROUNDED: u64 = 500_000;
 
 /// Packs all chains with rounded sizes if the sizes have no useful common divisor; returns the nodes.
 ///
@@ -61,18 +61,23 @@ pub fn climb_rounded(search: &mut Search<'_, '_>, roots: &[ChunkId], limits: &Li
     let grain = problem.align_up(lower_bound / GRAINS);
     let inst = Instance::rounded(problem, roots, grain);
     let step = inst.unit * inst.align;
-    let board = Board::new(inst.bound(), pool_size / step * inst.align);
-    let share = (nodes / 2).min(MOST_ROUNDED);
+    let board = Incumbent::new(inst.bound(), pool_size / step * inst.align);
+    let share = (nodes / 2).min(MAX_ROUNDED);
     let first = climb_and_settle(search, &inst, board, share);
     let inst = inst.with_exact_sizes(problem);
-    let board = Board::new(search.solution.lower_bound, search.solution.pool_size);
-    let share = (nodes.saturating_sub(first) / 3).min(MOST_ROUNDED);
+    let board = Incumbent::new(search.solution.lower_bound, search.solution.pool_size);
+    let share = (nodes.saturating_sub(first) / 3).min(MAX_ROUNDED);
     exact + first + climb_and_settle(search, &inst, board, share)
 }
 
 /// Packs all chains and places them in the order of their offsets with their true sizes; returns the
 /// nodes.
-fn climb_and_settle(search: &mut Search<'_, '_>, inst: &Instance, board: Board, nodes: u64) -> u64 {
+fn climb_and_settle(
+    search: &mut Search<'_, '_>,
+    inst: &Instance,
+    board: Incumbent,
+    nodes: u64,
+) -> u64 {
     let Search { problem, greedy, solution, monitor } = search;
     if board.is_over() || monitor.stopped() {
         return 0;
@@ -145,7 +150,7 @@ struct Climb {
 fn climb(search: &mut Search<'_, '_>, roots: &[ChunkId], limits: &Limits) -> Climb {
     let Search { problem, solution, monitor, .. } = search;
     let inst = Instance::new_until(problem, roots, &mut || monitor.must_stop());
-    let Some(inst) = inst.filter(|inst| inst.covered() <= MOST_COVERED) else {
+    let Some(inst) = inst.filter(|inst| inst.covered() <= MAX_COVERED) else {
         return Climb {
             bases: None,
             bound: solution.lower_bound,
@@ -160,17 +165,17 @@ fn climb(search: &mut Search<'_, '_>, roots: &[ChunkId], limits: &Limits) -> Cli
     // one as well, because the chains alive at the peak are among the roots.
     debug_assert!(solution.lower_bound.is_multiple_of(step));
     let best = solution.pool_size.div_ceil(step) * inst.align;
-    let board = Board::new(solution.lower_bound / inst.unit, best);
+    let board = Incumbent::new(solution.lower_bound / inst.unit, best);
     let whole = roots.len() == problem.roots().count();
     let best_of_all = |best| if whole { best * inst.unit } else { solution.pool_size };
     let mut stop = |nodes, _| {
         let Standing { bound, best } = board.standing();
-        monitor.stop(nodes + board.helped(), bound * inst.unit, best_of_all(best))
+        monitor.stop(nodes + board.worker_nodes(), bound * inst.unit, best_of_all(best))
     };
     let nodes = threads::together(limits.threads, &board, &mut stop, |thread, stop| {
         ladder::climb(&inst, thread, limits.effort(), &board, stop)
     });
-    solution.nodes = monitor.add(nodes + board.helped());
+    solution.nodes = monitor.add(nodes + board.worker_nodes());
     let Standing { bound, best } = board.standing();
     let (bound, best) = (bound * inst.unit, best_of_all(best));
     let is_over = board.is_solved();

@@ -40,7 +40,7 @@ const WORK_PER_NODE: u64 = 64;
 
 /// The most nodes of ejection in a problem of many chains that count against the effort, which
 /// it may take half of.
-const MOST_EJECTED: u64 = 80_000_000;
+const MAX_EJECTED: u64 = 80_000_000;
 
 /// Searches crowded cores until the effort is spent or the pool is proven. A small core is often
 /// packed at the bound at once, and the chains of less crowded steps have room enough around it.
@@ -92,7 +92,7 @@ pub fn search_cores(
         }
     }
     if let Some(mut anew) = Anew::new(search, roots) {
-        let nodes = (limits.effort() / 2).min(MOST_EJECTED);
+        let nodes = (limits.effort() / 2).min(MAX_EJECTED);
         let ejected = anew.eject(search, nodes, anew.on_top(is_default));
         limits = limits.nodes(limits.effort().saturating_sub(ejected));
     }

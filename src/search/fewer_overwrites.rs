@@ -27,20 +27,20 @@ pub(super) fn with_fewer_overwrites(problem: &Problem) -> Option<Problem> {
 
 /// Gives up all overwrites of a part without which at most these bytes are alive, and fewer before the peak step.
 fn within(problem: &Problem, peak: Bound) -> Option<Problem> {
-    let honoured: Vec<Request> = problem.honoured_requests().collect();
+    let accepted: Vec<Request> = problem.accepted_requests().collect();
     let is_given_up = |request: &&Request| {
         let [new, old] = [request.overwriter, request.overwritten].map(|c| problem.chunk(c).size);
         !request.required && new != old
     };
     let mut given_up: Vec<ChunkId> =
-        honoured.iter().filter(is_given_up).map(|request| request.overwriter).collect();
+        accepted.iter().filter(is_given_up).map(|request| request.overwriter).collect();
     given_up.sort_unstable();
     let chunks: Vec<ChunkId> = problem.ids().collect();
     // A chunk counts from its own first step if it overwrites nothing. Its cells of the alignment may count as more in
     // later steps, too, so its whole life is looked at once the first steps are right.
     let mut first_steps = true;
     while !given_up.is_empty() {
-        let kept = honoured.iter().filter(|r| given_up.binary_search(&r.overwriter).is_err());
+        let kept = accepted.iter().filter(|r| given_up.binary_search(&r.overwriter).is_err());
         let looser = problem.subset(&chunks, kept.copied(), std::iter::empty()).ok()?;
         let crowded = crowded_spans(&looser, peak);
         if crowded.is_empty() {

@@ -11,7 +11,7 @@ use crate::{
 const TIME: Duration = Duration::from_nanos(100);
 
 /// Pushdown takes at least this long for each chunk of many.
-const LEAST_TIME: Duration = Duration::from_nanos(250);
+const MIN_TIME: Duration = Duration::from_nanos(250);
 
 /// So few chunks are planned with pushdown in any case.
 const FEW: u32 = 1024;
@@ -20,7 +20,7 @@ const FEW: u32 = 1024;
 pub(super) fn layout_within(problem: &Problem, monitor: &Monitor<'_>) -> Layout {
     let chunks = u32::try_from(problem.len()).unwrap_or(u32::MAX);
     let monitor = monitor.keeping(chunks * TIME);
-    let is_short = || monitor.left().is_some_and(|left| left < chunks * LEAST_TIME);
+    let is_short = || monitor.left().is_some_and(|left| left < chunks * MIN_TIME);
     if chunks > FEW && is_short() {
         return size_classes::layout(problem);
     }

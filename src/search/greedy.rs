@@ -60,7 +60,7 @@ const QUICK: usize = 10_000;
 /// The most runs of taken bytes that first packings may examine together, some seconds of work.
 /// Packings beyond it are given up. Networks stay far below; 10^5 chunks with random lifetimes do
 /// not.
-pub(super) const MOST_WORK: u64 = 100_000_000;
+pub(super) const MAX_WORK: u64 = 100_000_000;
 
 /// Placing a body takes at least as long as examining this many runs, even where nothing is taken.
 const WORK_PER_BODY: u64 = 64;
@@ -219,7 +219,7 @@ impl<'a> Greedy<'a> {
         for key in COMPLETING {
             let is_first = packings.is_empty();
             let stop: &mut Stop<'_> = &mut || !(is_first && is_quick) && stop();
-            let most = self.work.saturating_add(MOST_WORK);
+            let most = self.work.saturating_add(MAX_WORK);
             let Some(bases) = self.pack_around(key, &around, most, stop) else { break };
             let packing = self.layout(&bases);
             let pool = packing.pool_size(self.problem);
@@ -396,8 +396,8 @@ mod tests {
             let mut greedy = Greedy::new(&problem);
             for &key in greedy.orders() {
                 let packed = greedy.pack(key, Bytes::MAX, u64::MAX, &mut || false).unwrap();
-                let lift = random.int_in_range(1..=9)?;
-                let settled = greedy.settle(|root| packed.offset(root) * lift).unwrap();
+                let round_up = random.int_in_range(1..=9)?;
+                let settled = greedy.settle(|root| packed.offset(root) * round_up).unwrap();
                 assert!(settled.pool_size(&problem) <= packed.pool_size(&problem));
                 let all: Vec<(ChunkId, Bytes)> =
                     problem.roots().map(|root| (root, settled.offset(root))).collect();

@@ -32,7 +32,7 @@ const FIRST_EJECTED: u64 = 500_000;
 
 /// The most nodes of ejection on top of the effort if no chain is a staircase. It then packs hundreds of chunks with a
 /// little room to spare, and seldom fewer or tighter ones.
-const MOST_OF_RECTANGLES: u64 = 500_000;
+const MAX_OF_RECTANGLES: u64 = 500_000;
 
 /// Of the effort, ejection of rectangles has one in this many nodes.
 const OF_RECTANGLES: u64 = 16;
@@ -57,12 +57,12 @@ pub fn simulate(problem: &Problem, monitor: &mut Monitor<'_>) -> Solution {
 /// Searches the whole problem, or, if it is large, one crowded core after the other.
 pub fn search(search: &mut Search<'_, '_>, limits: &Limits) {
     let roots: Vec<_> = search.problem.roots().collect();
-    let stretched = |search: &Search<'_, '_>, weight| {
+    let scaled_to_gap = |search: &Search<'_, '_>, weight| {
         let Solution { lower_bound, pool_size, .. } = *search.solution;
-        limits.stretched(lower_bound, pool_size, weight)
+        limits.scaled_to_gap(lower_bound, pool_size, weight)
     };
     if roots.len() > FEW_CHAINS {
-        let mut nodes = stretched(search, 1).effort();
+        let mut nodes = scaled_to_gap(search, 1).effort();
         if limits.is_default() {
             nodes += LARGER_EFFORT;
         }
@@ -72,12 +72,12 @@ pub fn search(search: &mut Search<'_, '_>, limits: &Limits) {
         return;
     }
     let weight = node_weight(roots.len());
-    let nodes = stretched(search, weight).effort();
+    let nodes = scaled_to_gap(search, weight).effort();
     let rounded = climb_rounded(search, &roots, &limits.nodes(nodes));
     let in_turns = search_in_turns(search, &roots, limits, rounded);
     if !search.is_over() {
         // The gap may be smaller now.
-        let limits = stretched(search, weight);
+        let limits = scaled_to_gap(search, weight);
         let limits = limits.nodes(limits.effort().saturating_sub(rounded + in_turns));
         climb_and_complete(search, &roots, &limits);
     }
@@ -106,7 +106,7 @@ fn search_in_turns(
     }
     let Some(mut anew) = Anew::new(search, roots) else { return 0 };
     let Solution { lower_bound, pool_size, .. } = *search.solution;
-    let effort = limits.stretched(lower_bound, pool_size, 1).effort();
+    let effort = limits.scaled_to_gap(lower_bound, pool_size, 1).effort();
     let effort = effort.saturating_sub(spent);
     let has_staircases = anew.has_staircases();
     let (mut left, mut more) = (effort, anew.on_top(limits.is_default()));
@@ -122,7 +122,7 @@ fn search_in_turns(
         let nodes = if has_staircases {
             anew.eject(search, ejected.min(left / 2), more)
         } else {
-            let more = more.min(MOST_OF_RECTANGLES);
+            let more = more.min(MAX_OF_RECTANGLES);
             let ejected = anew.eject(search, left / OF_RECTANGLES, more);
             left = left.saturating_sub(ejected);
             if is_done(search) {

@@ -1,6 +1,6 @@
 //! The bytes taken on several streams, by spans of time, for first packings of 10^5 bodies and more.
 //!
-//! Each [span](super::spans) keeps the boxes that may be alive in it, in order of their addresses. To find room
+//! Each [span](super::time_buckets) keeps the boxes that may be alive in it, in order of their addresses. To find room
 //! for a box, the boxes of its spans are passed from the lowest address on. Those that are over before it
 //! begins, or begin when it is over, are found by comparing clocks, many at a time, and the others lift it,
 //! until the next one lies high enough above. Passing a box takes far less than any search for those that are
@@ -11,7 +11,7 @@ use std::{cmp::Reverse, collections::BinaryHeap};
 use crate::{
     Bytes,
     problem::demands::TimedBox,
-    search::spans::{Life, Spans},
+    search::time_buckets::{Life, TimeBuckets},
 };
 
 /// The most boxes of a block.
@@ -22,7 +22,7 @@ type IsApart = [u32; BLOCK];
 
 /// The boxes that lie in a pool.
 pub(super) struct InSpans<'a> {
-    spans: &'a Spans,
+    spans: &'a TimeBuckets,
     /// By span: its boxes in order of their addresses.
     taken: Vec<Vec<Block>>,
     /// By span: the highest end of them.
@@ -102,7 +102,7 @@ impl Climb<'_> {
     fn lowest_from(
         &mut self,
         offset: Bytes,
-        lift: impl Fn(Bytes) -> Option<Bytes>,
+        round_up: impl Fn(Bytes) -> Option<Bytes>,
     ) -> Option<Bytes> {
         let own = self.own;
         let size = own.bytes.end - own.bytes.start;
@@ -114,7 +114,7 @@ impl Climb<'_> {
             }
             let is_above = |low: Bytes, next: Bytes| low < next && next - low >= size;
             if is_above(low, block.lows[self.passed]) {
-                let lifted = lift(low - own.bytes.start)? + own.bytes.start;
+                let lifted = round_up(low - own.bytes.start)? + own.bytes.start;
                 if is_above(lifted, block.lows[self.passed]) {
                     return Some(lifted - own.bytes.start);
                 }
@@ -134,10 +134,10 @@ impl Climb<'_> {
                 self.passed += 1;
             }
             if low > before {
-                low = lift(low - own.bytes.start)? + own.bytes.start;
+                low = round_up(low - own.bytes.start)? + own.bytes.start;
             }
         }
-        lift(low - own.bytes.start)
+        round_up(low - own.bytes.start)
     }
 
     /// The highest offset up to which the box is clear, from the one that was found last.
@@ -148,7 +148,7 @@ impl Climb<'_> {
 }
 
 impl<'a> InSpans<'a> {
-    pub(super) fn new(spans: &'a Spans) -> Self {
+    pub(super) fn new(spans: &'a TimeBuckets) -> Self {
         let taken = (0..spans.count).map(|_| Vec::new()).collect();
         Self { spans, taken, tops: vec![0; spans.count] }
     }
@@ -185,13 +185,13 @@ impl<'a> InSpans<'a> {
     }
 
     /// The lowest offset from `offset` on, itself allowed, at which the boxes of a body are clear of all that
-    /// is taken. `lift` raises an offset to the next allowed one; `None` if there is none.
+    /// is taken. `round_up` raises an offset to the next allowed one; `None` if there is none.
     pub(super) fn lowest_from(
         &self,
         body: usize,
         boxes: &[TimedBox],
         mut offset: Bytes,
-        lift: impl Fn(Bytes) -> Option<Bytes>,
+        round_up: impl Fn(Bytes) -> Option<Bytes>,
     ) -> Option<Bytes> {
         let mut climbs: Vec<Climb<'_>> = Vec::new();
         for (own, life) in boxes.iter().zip(self.spans.lives(body)) {
@@ -207,7 +207,7 @@ impl<'a> InSpans<'a> {
         }
         let mut clear = Vec::with_capacity(climbs.len());
         for (at, climb) in climbs.iter_mut().enumerate() {
-            offset = climb.lowest_from(offset, &lift)?;
+            offset = climb.lowest_from(offset, &round_up)?;
             clear.push(Reverse((climb.clear_to(), at)));
         }
         // Only boxes that are no longer clear are looked at again.
@@ -216,7 +216,7 @@ impl<'a> InSpans<'a> {
             && first.0.0 < offset
         {
             let climb = &mut climbs[first.0.1];
-            offset = climb.lowest_from(offset, &lift)?;
+            offset = climb.lowest_from(offset, &round_up)?;
             first.0.0 = climb.clear_to();
         }
         Some(offset)

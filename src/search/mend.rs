@@ -18,17 +18,17 @@ use crate::{Bytes, Limits, Problem, Step, monitor::Monitor, plan::Layout, proble
 
 /// The most rings of chains that are repacked: those that live together with a chain above the bound, those
 /// that live together with one of these, and so on.
-const MOST_RINGS: usize = 4;
+const MAX_RINGS: usize = 4;
 
 /// The most runs of taken bytes to examine in all packings: less than a second of work.
-const MOST_WORK: u64 = 40_000_000;
+const MAX_WORK: u64 = 40_000_000;
 
 /// A part with more than one in this many chains of the problem is left to packings of the whole
 /// problem.
 const SMALL_PART: usize = 4;
 
 /// The most chains of a core that is searched.
-const MOST_CORE: usize = 2000;
+const MAX_CORE: usize = 2000;
 
 /// The nodes to search a core.
 const CORE_NODES: u64 = 5000;
@@ -99,13 +99,13 @@ pub(super) fn mend(
         limits: limits.threads(1),
         work: 0,
     };
-    for rings in 1..=MOST_RINGS {
+    for rings in 1..=MAX_RINGS {
         if monitor.must_stop() {
             break;
         }
         let Some(parts) = mending.parts(rings) else { break };
         for part in &parts {
-            if mending.work > MOST_WORK || monitor.stop(0, solution.lower_bound, solution.pool_size)
+            if mending.work > MAX_WORK || monitor.stop(0, solution.lower_bound, solution.pool_size)
             {
                 break;
             }
@@ -186,7 +186,7 @@ impl Mending<'_> {
                 .collect();
             let is_new = core.len() > last;
             last = core.len();
-            if best.lowest <= self.target || self.nodes == 0 || last > MOST_CORE {
+            if best.lowest <= self.target || self.nodes == 0 || last > MAX_CORE {
                 break;
             }
             if !is_new {
@@ -218,7 +218,7 @@ impl Mending<'_> {
         monitor: &mut Monitor<'_>,
     ) {
         for &key in orders {
-            let most = MOST_WORK.saturating_sub(self.work);
+            let most = MAX_WORK.saturating_sub(self.work);
             let mut stop = || monitor.stop(0, self.target, self.pool);
             if best.lowest <= self.target {
                 break;

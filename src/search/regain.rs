@@ -24,7 +24,7 @@ use crate::search::{
 const START: u64 = 30 * UNIT;
 
 /// No more starts follow after this many in turn that find no packing.
-const MOST_FAILURES: u32 = 8;
+const MAX_FAILURES: u32 = 8;
 
 /// The most nodes to pack a window. It may have as many more after every [`SHORT`] windows in turn that gain no pin.
 const SHARE: u64 = 5 * UNIT;
@@ -221,7 +221,7 @@ impl Packer for Regain<'_> {
         let mut stop = |nodes| nodes >= last || stop(nodes);
         let free = self.free.clone();
         let mut failures = 0;
-        while failures < MOST_FAILURES && !stop(self.nodes) {
+        while failures < MAX_FAILURES && !stop(self.nodes) {
             self.starts += 1;
             let start = Attempt { limit, seed: self.starts, nodes: START };
             let (verdict, mut packing) = self.search(&free, start, &mut stop);
@@ -244,7 +244,7 @@ impl Packer for Regain<'_> {
                 return true;
             }
         }
-        self.is_hopeless = failures == MOST_FAILURES || self.is_hopeless;
+        self.is_hopeless = failures == MAX_FAILURES || self.is_hopeless;
         false
     }
 

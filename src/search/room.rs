@@ -12,9 +12,9 @@ use crate::{
     search::{
         Occupancy,
         clashes::InPairs,
-        in_clocks::InClocks,
+        clock_tree_space::ClockTreeSpace,
         in_spans::InSpans,
-        moments::AtMoments,
+        sampled_occupancy::AtMoments,
         statement::{Statement, Times},
     },
 };
@@ -42,8 +42,8 @@ enum Taken<'a> {
     /// With one stream: over each run of steps.
     Steps(Occupancy),
     /// With several streams: by the boxes that lie here.
-    Spans(InSpans<'a>),
-    Clocks(InClocks<'a>),
+    TimeBuckets(InSpans<'a>),
+    Clocks(ClockTreeSpace<'a>),
     /// With several streams: by the bodies that lie here.
     Pairs(InPairs<'a>),
 }
@@ -78,8 +78,10 @@ impl<'a> Room<'a> {
     pub(super) fn new(statement: &'a Statement<'_>, id: PoolId, pool: &'a Pool) -> Self {
         let taken = match &statement.times {
             Times::Steps => Taken::Steps(in_steps(statement, pool)),
-            Times::Spans(spans) => Taken::Spans(InSpans::new(spans)),
-            Times::Places(places) => Taken::Clocks(InClocks::new(places, statement.streams())),
+            Times::TimeBuckets(spans) => Taken::TimeBuckets(InSpans::new(spans)),
+            Times::Places(places) => {
+                Taken::Clocks(ClockTreeSpace::new(places, statement.streams()))
+            }
             Times::Pairs(clashes) => Taken::Pairs(InPairs::new(clashes)),
             Times::Unknown => unreachable!("nothing is placed one by one"),
         };
@@ -100,7 +102,7 @@ impl<'a> Room<'a> {
         let boxes = &self.statement.boxes[at];
         match &self.taken {
             Taken::Steps(taken) => taken.top_over(&segments(boxes)),
-            Taken::Spans(taken) => taken.top_over(at, boxes),
+            Taken::TimeBuckets(taken) => taken.top_over(at, boxes),
             Taken::Clocks(taken) => taken.top_over(boxes),
             Taken::Pairs(taken) => taken.top_over(at),
         }
@@ -109,14 +111,14 @@ impl<'a> Room<'a> {
     /// The lowest offset from `from` on at which a body may lie; `None` if it does not fit.
     pub(super) fn lowest(&mut self, at: usize, allowed: AllowedPool, from: Bytes) -> Option<Bytes> {
         let body = &self.statement.bodies[at];
-        let mut offset = allowed.lift(from)?;
+        let mut offset = allowed.round_up(from)?;
         loop {
             let found = self.clear(at, allowed, offset)?;
             let end = found.checked_add(body.extent)?;
             let lifted = match self.pool.largest {
                 // A body that would cross the end of a buffer moves up to the next one.
                 Some(largest) if found / largest != (end - 1) / largest => {
-                    allowed.lift((end - 1) / largest * largest)?
+                    allowed.round_up((end - 1) / largest * largest)?
                 }
                 None if self.pool.capacity.is_some_and(|capacity| end > capacity) => return None,
                 _ => found,
@@ -150,21 +152,21 @@ impl<'a> Room<'a> {
         // The whole body must end within 64 bits.
         let extent = body.extent;
         let to_allowed =
-            |offset| allowed.lift(offset).filter(|at| at.checked_add(extent).is_some());
+            |offset| allowed.round_up(offset).filter(|at| at.checked_add(extent).is_some());
         let at_moments = self.at_moments.as_ref();
-        let lift = |offset| match at_moments {
+        let round_up = |offset| match at_moments {
             Some(taken) => taken.lowest_from(at, boxes, offset, to_allowed),
             None => to_allowed(offset),
         };
-        offset = lift(offset)?;
+        offset = round_up(offset)?;
         let apart = self.groups(body);
         loop {
             let mut found = match &mut self.taken {
                 _ if offset >= self.top => offset,
-                Taken::Steps(taken) => taken.lowest_from(&segments(boxes), offset, lift)?,
-                Taken::Spans(taken) => taken.lowest_from(at, boxes, offset, lift)?,
-                Taken::Clocks(taken) => taken.lowest_from(boxes, offset, lift)?,
-                Taken::Pairs(taken) => taken.lowest_from(at, offset, lift)?,
+                Taken::Steps(taken) => taken.lowest_from(&segments(boxes), offset, round_up)?,
+                Taken::TimeBuckets(taken) => taken.lowest_from(at, boxes, offset, round_up)?,
+                Taken::Clocks(taken) => taken.lowest_from(boxes, offset, round_up)?,
+                Taken::Pairs(taken) => taken.lowest_from(at, offset, round_up)?,
             };
             offset = found;
             // Neither reserved bytes nor a chunk that is kept apart may lie in the range of a chunk, not even
@@ -174,14 +176,14 @@ impl<'a> Room<'a> {
                 let ranges = self.pool.reserved.iter().map(|range| (range.start, range.end));
                 for (low, high) in ranges {
                     if found + at < high && low < found + at + size {
-                        found = lift(high - at)?;
+                        found = round_up(high - at)?;
                     }
                 }
             }
             for &(group, &(chunk, at)) in &apart {
                 let size = self.statement.problem.padded_size(chunk);
                 while let Some(high) = self.apart[group].end_of(found + at, found + at + size) {
-                    found = lift(high - at)?;
+                    found = round_up(high - at)?;
                 }
             }
             if found == offset {
@@ -207,7 +209,7 @@ impl<'a> Room<'a> {
         }
         match &mut self.taken {
             Taken::Steps(taken) => taken.take(&segments(boxes), offset),
-            Taken::Spans(taken) => taken.take(at, boxes, offset),
+            Taken::TimeBuckets(taken) => taken.take(at, boxes, offset),
             Taken::Clocks(taken) => taken.take(at, boxes, offset),
             Taken::Pairs(taken) => taken.take(at, offset),
         }

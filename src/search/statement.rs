@@ -8,7 +8,10 @@ use crate::{
         ChunkId, Problem,
         demands::{AllowedPool, Body, Pool, PoolId, TimedBox, TimedBoxes, ranks},
     },
-    search::{blocks::BlockPool, clashes::Clashes, in_clocks, moments::Moments, spans::Spans},
+    search::{
+        blocks::BlockPool, clashes::Clashes, clock_tree_space, sampled_occupancy::SampledOccupancy,
+        time_buckets::TimeBuckets,
+    },
 };
 
 /// The structure that finds the boxes that are alive together.
@@ -16,7 +19,7 @@ pub(super) enum Times {
     /// With one stream.
     Steps,
     /// With several streams.
-    Spans(Spans),
+    TimeBuckets(TimeBuckets),
     /// With several streams that seldom wait: by body, the places of its boxes in a tree over clocks.
     Places(Vec<Vec<usize>>),
     /// With several streams and few bodies of many boxes.
@@ -43,17 +46,17 @@ impl Times {
         if let Some(clashes) = Clashes::of(boxes) {
             return Self::Pairs(clashes);
         }
-        let Some(spans) = Spans::until(boxes, stop) else { return Self::Unknown };
+        let Some(spans) = TimeBuckets::until(boxes, stop) else { return Self::Unknown };
         if spans.met > FEW_MET {
             let places = ranks(boxes);
-            let Some(visited) = in_clocks::visited(boxes, &places, stop) else {
+            let Some(visited) = clock_tree_space::visited(boxes, &places, stop) else {
                 return Self::Unknown;
             };
             if visited * BOXES_PER_NODE < spans.met {
                 return Self::Places(places);
             }
         }
-        Self::Spans(spans)
+        Self::TimeBuckets(spans)
     }
 }
 
@@ -66,7 +69,7 @@ pub(super) struct Statement<'p> {
     pub(super) boxes: Vec<TimedBoxes>,
     pub(super) times: Times,
     /// If bodies live long.
-    pub(super) moments: Option<Moments>,
+    pub(super) moments: Option<SampledOccupancy>,
     /// By chunk: the groups of chunks kept apart that it is in.
     pub(super) groups: HashMap<ChunkId, Vec<usize>>,
     /// The pool to pack in [blocks](super::blocks) if there is no time for more, if the problem allows that.
@@ -91,7 +94,7 @@ impl<'p> Statement<'p> {
                 problem,
                 pools: pools.into(),
                 bodies,
-                moments: Moments::of(&boxes),
+                moments: SampledOccupancy::of(&boxes),
                 boxes,
                 times: Times::Steps,
                 groups,
@@ -103,7 +106,7 @@ impl<'p> Statement<'p> {
         let block_pool = BlockPool::of(problem);
         let is_urgent = &mut || block_pool.is_some() && stop();
         let times = Times::until(&boxes, is_urgent);
-        let moments = if is_urgent() { None } else { Moments::of(&boxes) };
+        let moments = if is_urgent() { None } else { SampledOccupancy::of(&boxes) };
         let mut groups: HashMap<ChunkId, Vec<usize>> = HashMap::new();
         let apart = problem.demands().map_or(&[][..], |demands| &demands.apart);
         for (group, chunks) in apart.iter().enumerate() {
@@ -183,7 +186,7 @@ mod tests {
 
     #[test]
     fn boxes_are_found_by_spans_unless_streams_never_wait() {
-        let Times::Spans(spans) = Times::until(&boxes(Some(13)), &mut || false) else {
+        let Times::TimeBuckets(spans) = Times::until(&boxes(Some(13)), &mut || false) else {
             panic!("no spans")
         };
         assert!(spans.count > 50 && spans.met < 1000, "{} spans, {}", spans.count, spans.met);

@@ -1,7 +1,7 @@
 //! A search under way: what its stages share.
 
 use super::{
-    greedy::{Greedy, Key, MOST_WORK},
+    greedy::{Greedy, Key, MAX_WORK},
     solution::Solution,
 };
 use crate::{Bytes, Problem, monitor::Monitor};
@@ -23,7 +23,7 @@ impl Search<'_, '_> {
     /// Packs greedily in one order after the other, until a pool is small enough.
     pub fn pack(&mut self, orders: &[Key], enough: Bytes) {
         let Self { problem, greedy, solution, monitor } = self;
-        let most = greedy.work().saturating_add(MOST_WORK);
+        let most = greedy.work().saturating_add(MAX_WORK);
         for &key in orders {
             let Solution { lower_bound, pool_size, .. } = **solution;
             let mut stop = || monitor.stop(0, lower_bound, pool_size);

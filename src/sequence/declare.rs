@@ -18,7 +18,7 @@ pub enum Dependency<T> {
         offset: Bytes,
     },
     /// Write dependencies: the output is written over one of these inputs, the first that can be
-    /// honoured.
+    /// accepted.
     Overwrites(Vec<Overwrite<T>>),
     /// The bytes of these inputs are copied into the output, as a concatenation does. Where an input
     /// already lies at its place, nothing needs to be copied.

@@ -1,6 +1,6 @@
 //! The errors of operator sequences.
 
-use crate::{Bytes, problem::Refusal, sequence::DimRange};
+use crate::{Bytes, problem::RejectReason, sequence::DimRange};
 
 /// An invalid operator sequence, or one that cannot be lowered.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -280,7 +280,7 @@ pub enum SequenceError {
         /// The input.
         input: String,
     },
-    /// A required overwrite that cannot be honoured.
+    /// A required overwrite that cannot be accepted.
     #[error("operator '{operator}': '{output}' must overwrite '{input}', but {reason}")]
     RequiredOverwrite {
         /// The operator.
@@ -290,7 +290,7 @@ pub enum SequenceError {
         /// The overwritten tensor.
         input: String,
         /// The reason.
-        reason: Refusal,
+        reason: RejectReason,
     },
     /// A required overwrite of bytes that another tensor of the same operator shares: an input,
     /// which would be destroyed while it is read, or a view that the operator outputs.

@@ -186,7 +186,7 @@ pub struct OverwriteEntry {
     /// inside.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub below: Bytes,
-    /// True if it must be honoured; `false` if omitted.
+    /// True if it must be accepted; `false` if omitted.
     #[serde(default)]
     pub required: bool,
 }
@@ -203,7 +203,7 @@ pub struct GatherEntry {
     pub offset: Bytes,
 }
 
-/// Write dependencies, of which the first that can be honoured is taken. A file has a list of them,
+/// Write dependencies, of which the first that can be accepted is taken. A file has a list of them,
 /// or a single one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OverwriteEntries(pub Vec<OverwriteEntry>);

@@ -27,7 +27,7 @@ pub(crate) enum Unlike {
 
 /// The outputs that depend on their inputs in other ways for other shapes, by name.
 #[derive(Debug, Default)]
-pub(crate) struct Dropped {
+pub(crate) struct Rejected {
     /// Those that are views for some of the shapes.
     pub(crate) views: HashSet<Box<str>>,
     /// Those that no longer overwrite or view an input.
@@ -46,7 +46,7 @@ impl OpSequence {
         &mut self,
         other: &Self,
         known: &HashMap<Box<str>, Bytes>,
-        dropped: &mut Dropped,
+        dropped: &mut Rejected,
     ) -> Result<(), Unlike> {
         let mut theirs = (0..other.operators.len()).peekable();
         for step in 0..self.operators.len() {
@@ -105,7 +105,7 @@ impl OpSequence {
         step: usize,
         other: &Self,
         their: usize,
-        dropped: &mut Dropped,
+        dropped: &mut Rejected,
     ) -> Result<(), Unlike> {
         let theirs = &other.operators[their];
         let is_same = |mine: &[TensorId], theirs: &[TensorId]| {
@@ -157,7 +157,7 @@ impl OpSequence {
         mine: TensorId,
         other: &Self,
         theirs: TensorId,
-        dropped: &mut Dropped,
+        dropped: &mut Rejected,
     ) {
         let Origin::Output { dependency: theirs, .. } = &other.tensor(theirs).origin else {
             return;
@@ -201,7 +201,7 @@ impl OpSequence {
         &mut self,
         step: usize,
         known: &HashMap<Box<str>, Bytes>,
-        dropped: &mut Dropped,
+        dropped: &mut Rejected,
     ) {
         for output in self.operators[step].outputs.clone() {
             let tensor = &mut self.tensors[output.index()];
@@ -215,7 +215,7 @@ impl OpSequence {
         }
     }
 
-    fn depend(&mut self, output: TensorId, on: Dependency<TensorId>, dropped: &mut Dropped) {
+    fn depend(&mut self, output: TensorId, on: Dependency<TensorId>, dropped: &mut Rejected) {
         let on = match on {
             Dependency::Overwrites(inputs) if inputs.is_empty() => Dependency::Fresh,
             Dependency::Gathers(inputs) if inputs.is_empty() => Dependency::Fresh,

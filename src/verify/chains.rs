@@ -14,7 +14,7 @@ use std::{
 use crate::Step;
 
 /// Bytes that are needed from one clock to another.
-pub(super) trait InClocks {
+pub(super) trait ClockTreeSpace {
     fn bytes(&self) -> Range<u128>;
 
     /// The clock from which the bytes are needed.
@@ -53,7 +53,7 @@ struct Open<'a, T> {
     ends: BinaryHeap<Reverse<Key>>,
 }
 
-impl<'a, T: InClocks> Open<'a, T> {
+impl<'a, T: ClockTreeSpace> Open<'a, T> {
     fn new(items: &'a [T]) -> Self {
         Self {
             items,
@@ -120,7 +120,7 @@ impl<'a, T: InClocks> Open<'a, T> {
 /// Visits all pairs of items that share bytes and meet, until `visit` returns false. Items come in the
 /// order of their lowest bytes; each visits those before it in this order. Returns whether all were
 /// visited.
-pub(super) fn each_meeting<T: InClocks>(
+pub(super) fn each_meeting<T: ClockTreeSpace>(
     items: &[T],
     mut visit: impl FnMut(&T, &T) -> bool,
 ) -> bool {
@@ -144,7 +144,7 @@ mod tests {
         end: Vec<Step>,
     }
 
-    impl InClocks for Item {
+    impl ClockTreeSpace for Item {
         fn bytes(&self) -> Range<u128> {
             self.bytes.clone()
         }

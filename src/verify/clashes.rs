@@ -12,7 +12,7 @@ use crate::{
     problem::ChunkId,
     verify::{
         Violation,
-        chains::{InClocks, each_meeting},
+        chains::{ClockTreeSpace, each_meeting},
         facts::{Facts, Need, Spot},
         same_bytes::SameBytes,
         sweep::{OVERLAP_LIMIT, Rectangle, each_overlap},
@@ -311,7 +311,7 @@ impl<'a> Timed<'a> {
     }
 }
 
-impl InClocks for Timed<'_> {
+impl ClockTreeSpace for Timed<'_> {
     fn bytes(&self) -> Range<u128> {
         self.bytes.clone()
     }

@@ -1,5 +1,5 @@
 //! The demands of a problem, and the places that a plan gives: every chunk with its bytes in its pool, and
-//! the overwrites that the plan honours and may honour. Only the demands are read from the problem, not how
+//! the overwrites that the plan accepts and may accept. Only the demands are read from the problem, not how
 //! it joined its chunks.
 
 use std::collections::{HashMap, HashSet};
@@ -199,7 +199,7 @@ impl<'a> Facts<'a> {
             .iter()
             .map(|r| (r.overwriter, r.overwritten, r.offset, r.below))
             .collect();
-        let mut honoured: Vec<Option<Over>> = vec![None; self.problem.len()];
+        let mut accepted: Vec<Option<Over>> = vec![None; self.problem.len()];
         let mut overwriters: Vec<Option<ChunkId>> = vec![None; self.problem.len()];
         for (planned, new) in self.plan.chunks.iter().zip(&matching.chunks) {
             let Some(PlannedLink { chunk: old, offset, below }) = planned.overwrites else {
@@ -231,13 +231,13 @@ impl<'a> Facts<'a> {
                 Violation::Misplaced { overwriter, overwritten, expected, found }
             }));
             if before == violations.len() && requested.contains(&(new, old, offset, below)) {
-                honoured[new.index()] = Some(Over { chunk: old, distance });
+                accepted[new.index()] = Some(Over { chunk: old, distance });
             }
         }
         if let Some(chunk) = table::cycle(self.plan) {
             violations.push(Violation::OverwriteCycle { chunk });
         }
-        honoured
+        accepted
     }
 
     /// Rule a: the overwriter's operator is the last one that reads the overwritten chunk, and every

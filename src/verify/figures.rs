@@ -65,7 +65,7 @@ impl Counted {
         Self::of_lives(plan, steps, lives)
     }
 
-    /// Counts from the chunks of the problem, with the links that it honours.
+    /// Counts from the chunks of the problem, with the links that it accepts.
     pub(super) fn of_problem(plan: &Plan, problem: &Problem) -> Self {
         let lives = problem.ids().map(|id| {
             let chunk = problem.chunk(id);
@@ -121,9 +121,9 @@ pub(super) struct Sizes {
 
 impl Sizes {
     /// The bytes alive in a step in which this many bytes are needed, in cells of the alignment that take so many.
-    pub(super) fn alive(self, plain: u128, celled: u128) -> u128 {
+    pub(super) fn alive(self, plain: u128, aligned_bytes: u128) -> u128 {
         let plain = if self.cut_off == 0 { plain.next_multiple_of(self.alignment) } else { plain };
-        plain.max(celled.saturating_sub(self.cut_off))
+        plain.max(aligned_bytes.saturating_sub(self.cut_off))
     }
 }
 
@@ -153,12 +153,12 @@ fn sum(needs: &[(Step, Step, Span)], sizes: Sizes) -> (u128, Step) {
     }
     changes.sort_unstable();
     let (mut alive, mut peak_step) = (0, 0);
-    let (mut plain, mut celled) = (0_i128, 0_i128);
+    let (mut plain, mut aligned_bytes) = (0_i128, 0_i128);
     for now in changes.chunk_by(|a, b| a.0 == b.0) {
         for (_, bytes, cells) in now {
-            (plain, celled) = (plain + bytes, celled + cells);
+            (plain, aligned_bytes) = (plain + bytes, aligned_bytes + cells);
         }
-        let needed = sizes.alive(plain.cast_unsigned(), celled.cast_unsigned());
+        let needed = sizes.alive(plain.cast_unsigned(), aligned_bytes.cast_unsigned());
         if needed > alive {
             (alive, peak_step) = (needed, now[0].0);
         }
@@ -176,14 +176,15 @@ fn cover(needs: &[(Step, Step, Span)], sizes: Sizes) -> (u128, Step) {
     let cell = |at: u128| at.next_multiple_of(sizes.alignment);
     let spans = || changes.iter().map(|&(_, span, _)| span);
     let mut plain = Covered::new(spans().flat_map(|span| [span.low, span.high]));
-    let mut celled = Covered::new(spans().flat_map(|span| [cell(span.low), cell(span.high)]));
+    let mut aligned_bytes =
+        Covered::new(spans().flat_map(|span| [cell(span.low), cell(span.high)]));
     let (mut alive, mut peak_step) = (0, 0);
     for now in changes.chunk_by(|a, b| a.0 == b.0) {
         for &(_, Span { low, high }, count) in now {
             plain.add(low, high, count);
-            celled.add(cell(low), cell(high), count);
+            aligned_bytes.add(cell(low), cell(high), count);
         }
-        let needed = sizes.alive(plain.length(), celled.length());
+        let needed = sizes.alive(plain.length(), aligned_bytes.length());
         if needed > alive {
             (alive, peak_step) = (needed, now[0].0);
         }

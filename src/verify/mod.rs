@@ -8,7 +8,7 @@
 //! 2. no two chunks that are alive in the same step share a byte, except that an overwriter may
 //!    share the bytes of the chunk that it overwrites in the last step of that chunk;
 //! 3. an overwriter lies exactly at its offset in the chunk that it overwrites, was allowed to, and
-//!    every required overwrite is honoured;
+//!    every required overwrite is accepted;
 //! 4. every chunk that overwrites nothing lies at a multiple of the alignment;
 //! 5. everything lies inside the pool, and the pool ends where the highest of those chunks does,
 //!    rounded up to the alignment;
@@ -111,7 +111,7 @@ pub fn verify<'i>(input: impl Into<InputRef<'i>>, plan: &Plan) -> Vec<Violation>
 }
 
 fn of_problem(problem: &Problem, plan: &Plan) -> Vec<Violation> {
-    let mut violations = loose_ends(plan);
+    let mut violations = dangling(plan);
     let problem = &*beside::asked(problem, plan, &mut violations);
     violations.extend(plan.tensors.iter().map(|tensor| {
         let name = format!("tensor {}", tensor.name);
@@ -128,7 +128,7 @@ fn of_problem(problem: &Problem, plan: &Plan) -> Vec<Violation> {
     violations.extend(table::check(plan));
     violations.extend(bodies::none(plan));
     if plan.alignment.is_power_of_two() {
-        // A plan may honour other requests than the problem does.
+        // A plan may accept other requests than the problem does.
         let counted =
             [Counted::of_problem(plan, problem), Counted::of_table(plan, problem.steps())];
         violations.extend(figures::check(plan, &counted));
@@ -137,7 +137,7 @@ fn of_problem(problem: &Problem, plan: &Plan) -> Vec<Violation> {
 }
 
 fn of_sequence(sequence: &OpSequence, plan: &Plan) -> Vec<Violation> {
-    let mut violations = loose_ends(plan);
+    let mut violations = dangling(plan);
     violations.extend(pools::check(sequence, plan));
     let plan = &*pools::in_one(plan);
     violations.extend(table::check(plan));
@@ -258,7 +258,7 @@ pub fn execute_with_waits(
     waits: &[Vec<usize>],
 ) -> Vec<Violation> {
     let plan = &*pools::in_one(plan);
-    let mut violations = loose_ends(plan);
+    let mut violations = dangling(plan);
     if let Some(flat) = bodies::flatten(sequence, plan, execution, &mut violations) {
         violations.extend(execute::run(&flat, plan, waits));
     }
@@ -267,7 +267,7 @@ pub fn execute_with_waits(
 
 /// Finds chunks and tensors that refer to a chunk that the plan does not list. Later checks ignore
 /// such references.
-fn loose_ends(plan: &Plan) -> Vec<Violation> {
+fn dangling(plan: &Plan) -> Vec<Violation> {
     let overwriters =
         plan.chunks.iter().filter_map(|chunk| Some((&chunk.name, chunk.overwrites?.chunk)));
     let tensors = plan.tensors.iter().filter_map(|tensor| match tensor.place {

@@ -12,7 +12,7 @@ use crate::{
     problem::{ChunkId, demands::Pool},
     verify::{
         Figure, Violation,
-        chains::InClocks,
+        chains::ClockTreeSpace,
         clashes::Timed,
         facts::{Facts, Over, Spot},
         figures::{Sizes, short_of},
@@ -21,10 +21,10 @@ use crate::{
 };
 
 /// The most pairs of a chunk and a clock that are examined.
-const MOST_PAIRS: usize = 4_000_000;
+const MAX_PAIRS: usize = 4_000_000;
 
 /// The most chunks listed as the peak that are compared with each other.
-const MOST_AT_PEAK: usize = 1_000;
+const MAX_AT_PEAK: usize = 1_000;
 
 /// The size that a plan states for a pool of its problem.
 pub(super) fn stated(plan: &Plan, pool: usize) -> Option<Bytes> {
@@ -131,7 +131,7 @@ fn check_peak(facts: &Facts<'_>, violations: &mut Vec<Violation>) {
         if of_plan == [true; 2] {
             return;
         }
-        // A plan may honour other requests than the problem does.
+        // A plan may accept other requests than the problem does.
         let (bytes, step) = most_alive(facts, Links::OfProblem);
         let bytes = Bytes::try_from(bytes).unwrap_or(Bytes::MAX);
         let stated = [
@@ -153,7 +153,7 @@ fn check_peak(facts: &Facts<'_>, violations: &mut Vec<Violation>) {
         violations.push(Violation::WrongFigure { figure, expected: 0, found });
     }
     let mut peak: Vec<Timed<'_>> = Vec::new();
-    for &at in plan.peak.iter().take(MOST_AT_PEAK) {
+    for &at in plan.peak.iter().take(MAX_AT_PEAK) {
         let Some(planned) = plan.chunks.get(at) else {
             violations.push(Violation::NoSuchChunk { user: "the peak".to_owned() });
             continue;
@@ -236,17 +236,17 @@ fn most_alive(facts: &Facts<'_>, links: Links) -> (u128, Step) {
     let cells = |change: &Change| (cell(change.low), cell(change.high));
     let mut plain = Covered::new(changes.iter().flat_map(|change| [change.low, change.high]));
     let with_cells = changes.iter().filter(|change| change.has_cells);
-    let mut celled = Covered::new(with_cells.map(cells).flat_map(|(low, high)| [low, high]));
+    let mut aligned_bytes = Covered::new(with_cells.map(cells).flat_map(|(low, high)| [low, high]));
     let mut most = (0, 0);
     for now in changes.chunk_by(|a, b| a.step == b.step) {
         for change in now {
             plain.add(change.low, change.high, change.count);
             if change.has_cells {
                 let (low, high) = cells(change);
-                celled.add(low, high, change.count);
+                aligned_bytes.add(low, high, change.count);
             }
         }
-        let cells = if is_celled { celled.length() } else { plain.length() };
+        let cells = if is_celled { aligned_bytes.length() } else { plain.length() };
         let alive = sizes.alive(plain.length(), cells);
         if alive > most.0 {
             most = (alive, now[0].step);
@@ -348,7 +348,7 @@ fn one_after_another(facts: &Facts<'_>) -> Vec<u128> {
 fn heaviest_cut(facts: &Facts<'_>) -> u128 {
     let timed: Vec<Timed<'_>> =
         facts.placed().flat_map(|(chunk, spot)| Timed::all(facts, chunk, spot)).collect();
-    let cuts = (MOST_PAIRS / timed.len().max(1)).max(1);
+    let cuts = (MAX_PAIRS / timed.len().max(1)).max(1);
     let weigh = |cut: &Timed<'_>| {
         let is_alive = |one: &&Timed<'_>| {
             one.begins().zip(cut.begins()).all(|(begin, at)| begin <= at)

@@ -12,7 +12,7 @@ use crate::{
     OpSequence, Plan, PlannedChunk, PlannedTensor, Step, TensorPlace,
     sequence::{Dependency, OperatorNode, Origin, Tensor},
     verify::{
-        Violation, bodies, execute, loose_ends,
+        Violation, bodies, dangling, execute,
         places::{self, Place},
         pools, sequence, table, without_repeats,
     },
@@ -46,7 +46,7 @@ use crate::{
 /// ```
 #[must_use]
 pub fn verify_smaller(sequence: &OpSequence, plan: &Plan) -> Vec<Violation> {
-    let mut violations = loose_ends(plan);
+    let mut violations = dangling(plan);
     violations.extend(pools::check_places(plan));
     let plan = pools::in_one(plan);
     violations.extend(table::check(&plan));

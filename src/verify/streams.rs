@@ -14,7 +14,7 @@ use crate::{
     Bytes, OpSequence, Plan, Step,
     verify::{
         Violation,
-        chains::{InClocks, each_meeting},
+        chains::{ClockTreeSpace, each_meeting},
         contents::{Content, Contents},
         places::{Interval, Memory, Places, Workspace},
         sweep::OVERLAP_LIMIT,
@@ -22,7 +22,7 @@ use crate::{
 };
 
 /// The number of chunks listed as the peak that are compared with each other, at most.
-const MOST_AT_PEAK: usize = 1_000;
+const MAX_AT_PEAK: usize = 1_000;
 
 type Clock = Box<[Step]>;
 
@@ -104,7 +104,7 @@ struct Timed<'a> {
     end: Clock,
 }
 
-impl InClocks for Timed<'_> {
+impl ClockTreeSpace for Timed<'_> {
     fn bytes(&self) -> Range<u128> {
         self.low.into()..self.high.into()
     }
@@ -278,7 +278,7 @@ fn check_peak<'a>(
         }
     }
     let mut peak: Vec<&[&Timed<'_>]> = Vec::new();
-    for at in plan.peak.iter().take(MOST_AT_PEAK) {
+    for at in plan.peak.iter().take(MAX_AT_PEAK) {
         if *at >= plan.chunks.len() {
             found.push(Violation::NoSuchChunk { user: "the peak".to_owned() });
         }

@@ -152,7 +152,7 @@ impl Verifier {
                     return Ok(Verification { violations, bytes_alive });
                 }
                 let mut bytes_alive = bytes_alive(plan);
-                // The plan may honour fewer requests than the problem does.
+                // The plan may accept fewer requests than the problem does.
                 let placed = asked.with_alignment(plan.alignment);
                 if let Ok(placed) = placed.and_then(|placed| placed.with_padding(plan.padding)) {
                     bytes_alive = bytes_alive.min(placed.lower_bound().bytes);

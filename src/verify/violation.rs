@@ -117,7 +117,7 @@ pub enum Violation {
         /// The byte after the last shared one.
         high: Bytes,
     },
-    /// A required overwrite that the plan does not honour.
+    /// A required overwrite that the plan does not accept.
     #[error("'{overwriter}' must overwrite '{overwritten}', but does not")]
     RequiredOverwriteMissing {
         /// The overwriter.

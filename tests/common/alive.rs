@@ -36,16 +36,16 @@ pub fn check(plan: &Plan, steps: StepNames<'_>) -> usize {
 /// Bytes that are covered by ranges of addresses, plainly and in cells of the alignment.
 fn covered(mut ranges: Vec<(u64, u64)>, alignment: u64) -> (u64, u64) {
     ranges.sort_unstable();
-    let (mut plain, mut celled, mut end) = (0, 0, 0);
+    let (mut plain, mut aligned_bytes, mut end) = (0, 0, 0);
     for (low, high) in ranges {
         let low = low.max(end);
         if low < high {
             plain += high - low;
-            celled += high.next_multiple_of(alignment) - low.next_multiple_of(alignment);
+            aligned_bytes += high.next_multiple_of(alignment) - low.next_multiple_of(alignment);
             end = high;
         }
     }
-    (plain, plain.next_multiple_of(alignment).max(celled))
+    (plain, plain.next_multiple_of(alignment).max(aligned_bytes))
 }
 
 /// The addresses that the chunks of a plan need in a step, with their lengths added up.

@@ -6,7 +6,7 @@ use super::{
 };
 
 /// The most requests of which all choices are listed.
-const MOST_REQUESTS: usize = 5;
+const MAX_REQUESTS: usize = 5;
 
 /// Returns the overwrites of each choice of optional requests, with all required ones. A chunk is written over no more
 /// than one other, and no more than one over it.
@@ -14,7 +14,7 @@ pub fn choices(judge: &Judge) -> Vec<Vec<Option<Over>>> {
     let written = || judge.requests.iter().filter(|request| judge.size(request.new) > 0);
     let may_be = |request: &&Request| request.over.1 > -judge.size(request.new).cast_signed();
     let requests: Vec<&Request> = written().filter(may_be).collect();
-    if requests.len() > MOST_REQUESTS {
+    if requests.len() > MAX_REQUESTS {
         return Vec::new();
     }
     let mut found = Vec::new();

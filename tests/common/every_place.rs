@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::judge::{Judge, Over, Spot};
 
 /// The most places that are compared with others.
-const MOST_COMPARED: u64 = 100_000;
+const MAX_COMPARED: u64 = 100_000;
 
 /// There are too many places to try.
 #[derive(Debug)]
@@ -253,7 +253,7 @@ impl<'a> EveryPlace<'a> {
         let count = |body: &usize| left[*body].iter().filter(|left| **left).count();
         let Some(next) = open.min_by_key(count) else { return Ok(self.is_better(placed)) };
         for at in (0..left[next].len()).filter(|&at| left[next][at]) {
-            if self.compared > MOST_COMPARED {
+            if self.compared > MAX_COMPARED {
                 return Err(TooMany);
             }
             placed[next] = Some(at);

@@ -201,15 +201,15 @@ pub fn is_right_for_problem(problem: &Problem, plan: &Plan) -> bool {
         occupant
     };
     let occupants: Vec<Occupant> = (0..plan.chunks.len()).map(occupant).collect();
-    // The problem's honoured links count as well as the plan's own.
-    let mut honoured: Vec<Occupant> = occupants.clone();
+    // The problem's accepted links count as well as the plan's own.
+    let mut accepted: Vec<Occupant> = occupants.clone();
     for id in problem.ids() {
-        let one = &mut honoured[planned[&u64::from(id.0)]];
+        let one = &mut accepted[planned[&u64::from(id.0)]];
         one.over = problem.link(id).map(|link| planned[&u64::from(link.overwritten.0)]);
         one.low = problem.place_in_chain(id).1;
     }
     let steps = problem.steps();
-    let counted = [figures(plan, &honoured, steps), figures(plan, &occupants, steps)];
+    let counted = [figures(plan, &accepted, steps), figures(plan, &occupants, steps)];
     plan.steps == steps
         && counted.iter().any(|&(one_each, ..)| one_each == plan.naive_size)
         && counted.iter().any(|&(_, most, _)| most <= plan.lower_bound)

@@ -14,7 +14,7 @@ pub struct Wild {
     pub alignment: bool,
 }
 
-/// Creates a problem with overlapping lifetimes, many requests that can be honoured, and sometimes
+/// Creates a problem with overlapping lifetimes, many requests that can be accepted, and sometimes
 /// an alignment and a padding.
 pub fn random_problem(random: &mut Unstructured<'_>, wild: Wild) -> Result<Problem> {
     let mut problem = Problem::builder();

@@ -2,7 +2,7 @@
 
 use memplan::{
     Plan, PlannedLink, Planner, Problem, ProblemError, Strategy,
-    problem::{ChunkId, ProblemBuilder, Refusal, Request, demands::Pool},
+    problem::{ChunkId, ProblemBuilder, RejectReason, Request, demands::Pool},
     verify::verify,
 };
 use rstest::rstest;
@@ -29,7 +29,7 @@ fn a_whole_is_not_written_over_its_part() {
         (builder.chunk(0..2, 1), builder.chunk(0..3, 2), builder.chunk(1..3, 4));
     builder.part(inner, part, 1).part(part, whole, 2).request(Request::overlap(whole, inner, 3));
     let refused = builder.build().unwrap().refused()[0];
-    assert_eq!((refused.request, refused.reason), (0, Refusal::PartOfTheOther));
+    assert_eq!((refused.request, refused.reason), (0, RejectReason::PartOfTheOther));
 }
 
 /// Each is made in the only step of the other, so the rules of time alone would let each overwrite
@@ -45,7 +45,7 @@ fn two_chunks_on_streams_do_not_overwrite_each_other() {
     builder.overwrite(a, b, 0).overwrite(b, a, 0);
     let problem = builder.build().unwrap();
     let refused: Vec<_> = problem.refused().iter().map(|one| (one.request, one.reason)).collect();
-    assert_eq!(refused, [(1, Refusal::NotBefore)]);
+    assert_eq!(refused, [(1, RejectReason::NotBefore)]);
     assert_eq!(problem.lower_bound().bytes, 8);
 }
 
@@ -71,7 +71,7 @@ fn an_unread_overwriter_destroys_no_part() {
     builder.part(p, w, 0).overwrite(o, w, 0);
     let problem = builder.build().unwrap();
     let refused: Vec<_> = problem.refused().iter().map(|one| one.reason).collect();
-    assert_eq!(refused, [Refusal::Clash]);
+    assert_eq!(refused, [RejectReason::Clash]);
     let plan = Plan::from_offsets(&problem, &[0, 0, 16]).unwrap();
     assert_eq!(verify(&problem, &plan), []);
     let mut wrong = plan;
@@ -137,9 +137,9 @@ fn a_chunk_that_begins_later_is_not_overwritten() {
     builder.clocks(y, [0, 3].into(), [1, 3].into(), 0);
     let required = builder.clone().request(Request::new(y, x, 0).required(true)).build();
     let Err(ProblemError::RequiredOverwrite { reason, .. }) = required else { panic!() };
-    assert_eq!(reason, Refusal::NotBefore);
+    assert_eq!(reason, RejectReason::NotBefore);
     let problem = builder.overwrite(y, x, 0).build().unwrap();
-    assert_eq!(problem.refused()[0].reason, Refusal::NotBefore);
+    assert_eq!(problem.refused()[0].reason, RejectReason::NotBefore);
     let mut wrong = Plan::from_offsets(&problem, &[0, 0, 0]).unwrap();
     wrong.chunks[2].overwrites = Some(PlannedLink::new(1, 0));
     assert!(!verify(&problem, &wrong).is_empty());
@@ -158,7 +158,7 @@ fn a_chunk_is_not_overwritten_if_clocks_contradict_each_other() {
     assert_eq!(right.unwrap().refused(), []);
     builder.clocks(z, [1, 1].into(), [2, 1].into(), 0).overwrite(y, x, 0);
     let problem = builder.build().unwrap();
-    assert_eq!(problem.refused()[0].reason, Refusal::ClocksContradict);
+    assert_eq!(problem.refused()[0].reason, RejectReason::ClocksContradict);
     let mut wrong = Plan::from_offsets(&problem, &[0, 0, 0]).unwrap();
     wrong.chunks[1].overwrites = Some(PlannedLink::new(0, 0));
     let words: Vec<String> = verify(&problem, &wrong).iter().map(ToString::to_string).collect();
@@ -174,13 +174,13 @@ fn an_optional_overwrite_that_contradicts_pins_is_dropped() {
     let last = builder.chunk(1..3, 4);
     builder.pin(first, pool, 4).pin(last, pool, 4).overwrite(last, middle, 0);
     let problem = builder.build().unwrap();
-    assert_eq!(problem.refused()[0].reason, Refusal::Pins);
+    assert_eq!(problem.refused()[0].reason, RejectReason::Pins);
     let plan = Planner::new().plan(&problem).unwrap();
     assert_eq!((plan.pool_size, verify(&problem, &plan)), (8, vec![]));
     builder.request(Request::new(last, middle, 0).required(true));
     assert!(matches!(
         builder.build(),
-        Err(ProblemError::RequiredOverwrite { reason: Refusal::Pins, .. })
+        Err(ProblemError::RequiredOverwrite { reason: RejectReason::Pins, .. })
     ));
 }
 
@@ -200,7 +200,7 @@ fn pins_that_need_an_overwrite_are_kept() {
     }
     let problem = builder.build().unwrap();
     let refused: Vec<_> = problem.refused().iter().map(|one| (one.request, one.reason)).collect();
-    assert_eq!(refused, [(0, Refusal::Displaced)]);
+    assert_eq!(refused, [(0, RejectReason::Displaced)]);
     assert_eq!(Planner::new().plan(&problem).unwrap().pool_size, 8);
 }
 
@@ -231,7 +231,7 @@ fn a_required_overwrite_goes_before_an_optional_one(#[case] has_pool: bool) {
     let problem = builder.build().unwrap();
     assert_eq!(problem.link(new).map(|link| link.overwritten), Some(b));
     let refused: Vec<_> = problem.refused().iter().map(|one| (one.request, one.reason)).collect();
-    assert_eq!(refused, [(0, Refusal::OverwritesAnother)]);
+    assert_eq!(refused, [(0, RejectReason::OverwritesAnother)]);
 }
 
 /// Nothing can be written over a chunk without bytes.
@@ -242,7 +242,7 @@ fn a_required_overlap_of_an_empty_chunk_is_an_error() {
     builder.request(Request::overlap(new, empty, 4).required(true));
     assert!(matches!(
         builder.build(),
-        Err(ProblemError::RequiredOverwrite { reason: Refusal::Empty, .. })
+        Err(ProblemError::RequiredOverwrite { reason: RejectReason::Empty, .. })
     ));
 }
 

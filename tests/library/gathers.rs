@@ -8,7 +8,7 @@ use memplan::{
     lower::{LoweringOptions, Obstacle, lower},
     planner::PlanFit,
     problem::{
-        Refusal,
+        RejectReason,
         demands::{Part, Pool, PoolId},
     },
     sequence::SequenceBuilder,
@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 
 use crate::common::{number, shared};
 
-/// Every recorded sequence: which gathers are honoured, why others are not, the bounds, and the optimum.
+/// Every recorded sequence: which gathers are accepted, why others are not, the bounds, and the optimum.
 #[test]
 fn recorded_sequences_are_gathered_alike() {
     let Some(text) = shared("data/problem2/gathers.jsonl") else { return };
@@ -59,7 +59,7 @@ fn recorded_sequences_are_gathered_alike() {
             .iter()
             .map(|one| {
                 let text = |at: usize| one[at].as_str().unwrap().to_owned();
-                (text(0), text(1), format!("Refusal({})", text(2)))
+                (text(0), text(1), format!("RejectReason({})", text(2)))
             })
             .collect();
         let gathers: Vec<&str> = case["sequence"]["operators"]
@@ -126,38 +126,38 @@ fn concat() -> SequenceBuilder {
     &[])]
 #[case::twice(
     |s: &mut SequenceBuilder| operator(s, &["a"], Output::new("d", 16).gathers("a", 0).gathers("a", 8)),
-    &[("d", "a", Refusal::PartTwice)])]
+    &[("d", "a", RejectReason::PartTwice)])]
 #[case::in_two_places(
     |s: &mut SequenceBuilder| operator(s, &["a", "b"], Output::new("d", 16).gathers("b", 0).gathers("a", 8)),
-    &[("d", "a", Refusal::TwoPlaces)])]
+    &[("d", "a", RejectReason::TwoPlaces)])]
 #[case::in_the_same_place_of_two(
     |s: &mut SequenceBuilder| { operator(s, &["a", "b"], Output::new("d", 16).gathers("a", 0).gathers("b", 8)); operator(s, &["c", "d"], Output::new("e", 4)); },
     &[])]
 #[case::a_view_of_a_part(
     |s: &mut SequenceBuilder| { operator(s, &["c"], Output::new("v", 4).reads_at("c", 2)); operator(s, &["v"], Output::new("d", 8).gathers("v", 4)); },
-    &[("d", "v", Refusal::NotAllOfItsChunk)])]
+    &[("d", "v", RejectReason::NotAllOfItsChunk)])]
 #[case::outside(
     |s: &mut SequenceBuilder| { s.input("x", 4); operator(s, &["x"], Output::new("d", 8).gathers("x", 4)); },
-    &[("d", "x", Refusal::OutsideThePool)])]
+    &[("d", "x", RejectReason::OutsideThePool)])]
 // An output over one tensor must not be written over another that is still read.
 #[case::overwritten_while_a_part_is_read(
     |s: &mut SequenceBuilder| { operator(s, &["c"], Output::new("d", 16).overwrites("c")); operator(s, &["a"], Output::new("e", 4)); },
-    &[("d", "c", Refusal::Clash)])]
+    &[("d", "c", RejectReason::Clash)])]
 #[case::overwritten_while_the_whole_is_read(
     |s: &mut SequenceBuilder| { operator(s, &["a"], Output::new("d", 8).overwrites("a")); operator(s, &["c"], Output::new("e", 4)); },
-    &[("d", "a", Refusal::Clash)])]
+    &[("d", "a", RejectReason::Clash)])]
 #[case::overwritten_by_a_reader_of_both(
     |s: &mut SequenceBuilder| { operator(s, &["a", "c"], Output::new("d", 16).overwrites("c")); s.output("d"); },
-    &[("d", "c", Refusal::Clash)])]
+    &[("d", "c", RejectReason::Clash)])]
 #[case::overwritten_at_the_end(
     |s: &mut SequenceBuilder| { s.output("a"); operator(s, &["c"], Output::new("d", 16).overwrites("c")); },
-    &[("d", "c", Refusal::Clash)])]
+    &[("d", "c", RejectReason::Clash)])]
 #[case::overwritten_when_both_are_dead(
     |s: &mut SequenceBuilder| operator(s, &["c"], Output::new("d", 16).overwrites("c")),
     &[])]
 fn gathers_are_honoured_or_refused(
     #[case] more: fn(&mut SequenceBuilder),
-    #[case] expected: &[(&str, &str, Refusal)],
+    #[case] expected: &[(&str, &str, RejectReason)],
 ) {
     let mut sequence = concat();
     more(&mut sequence);
@@ -168,7 +168,9 @@ fn gathers_are_honoured_or_refused(
         .refused
         .iter()
         .filter_map(|refused| match refused.obstacle {
-            Obstacle::Refusal(reason) => Some((name(refused.output), name(refused.input), reason)),
+            Obstacle::RejectReason(reason) => {
+                Some((name(refused.output), name(refused.input), reason))
+            }
             _ => None,
         })
         .collect();
@@ -191,7 +193,7 @@ fn a_gather_that_costs_memory_is_refused() {
     operator(&mut sequence, &["d", "a"], Output::new("e", 16).overwrites("a"));
     let sequence = sequence.build().unwrap();
     let lowered = lower(&sequence, LoweringOptions::default()).unwrap();
-    assert_eq!(lowered.refused[0].obstacle, Obstacle::Refusal(Refusal::LargerBound));
+    assert_eq!(lowered.refused[0].obstacle, Obstacle::RejectReason(RejectReason::LargerBound));
     assert_eq!(lowered.problem.lower_bound().bytes, 33);
     assert!(lowered.problem.is_plain());
 }
@@ -211,7 +213,7 @@ fn a_gather_that_lifts_a_pinned_body_is_refused() {
     problem.overwrite(a, x, 0).pin(whole, PoolId(0), 96);
     let part = Part::new(a, whole, 4);
     let gathered = problem.build().unwrap().gather(&[vec![part]]);
-    assert_eq!(gathered.refused, [(part, Refusal::LargerBound)]);
+    assert_eq!(gathered.refused, [(part, RejectReason::LargerBound)]);
 }
 
 /// The problem's own parts join chunks as well: `a` would put both wholes, which live together, at one place.
@@ -224,7 +226,7 @@ fn a_gather_that_clashes_with_a_part_of_the_problem_is_refused() {
     let problem = problem.build().unwrap();
     let (wrong, right) = (Part::new(a, second, 0), Part::new(first, second, 0));
     let gathered = problem.clone().gather(&[vec![wrong]]);
-    assert_eq!(gathered.refused, [(wrong, Refusal::Clash)]);
+    assert_eq!(gathered.refused, [(wrong, RejectReason::Clash)]);
     assert_eq!(gathered.problem, problem);
     let gathered = problem.gather(&[vec![right]]);
     assert_eq!((gathered.refused, gathered.problem.parts().len()), (vec![], 2));

@@ -24,7 +24,7 @@ fn clock(value: &Value) -> Vec<u64> {
     }
 }
 
-/// By chunk: the time in which it has bytes to itself, read from the text of a problem and the honoured
+/// By chunk: the time in which it has bytes to itself, read from the text of a problem and the accepted
 /// overwrites. `None` for a chunk that lives only while it is written over another, or has no bytes.
 fn lives(problem: &Problem) -> Vec<Option<Life>> {
     let text = serde_json::to_value(problem).unwrap();

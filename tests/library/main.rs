@@ -23,6 +23,7 @@ mod plan_files;
 mod pools;
 mod properties;
 mod report_words;
+mod retired_words;
 mod scope;
 mod sequence_checks;
 mod sequence_order;

@@ -4,7 +4,7 @@ use memplan::{
     OpSequence, Operator, Output, Plan, PlannedLink, Planner, Problem, TensorPlace,
     lower::{LoweringOptions, Obstacle, lower},
     planner::PlanFit,
-    problem::{ProblemFile, Refusal, Request, demands::Pool},
+    problem::{ProblemFile, RejectReason, Request, demands::Pool},
     verify::{Violation, execute, verify},
 };
 use rstest::rstest;
@@ -74,7 +74,7 @@ fn no_other_overlap_takes_the_place_of_one_that_saves_nothing() {
         .build()
         .unwrap();
     let lowered = lower(&sequence, LoweringOptions::default()).unwrap();
-    let obstacle = Obstacle::Refusal(Refusal::SavesNothing);
+    let obstacle = Obstacle::RejectReason(RejectReason::SavesNothing);
     assert!(lowered.refused.iter().any(|refused| refused.obstacle == obstacle));
     let plan = Planner::new().plan(&sequence).unwrap();
     let over: Vec<_> = plan.chunks.iter().filter(|chunk| chunk.overwrites.is_some()).collect();
@@ -182,21 +182,21 @@ fn reads(name: &str) -> Operator {
 #[rstest]
 #[case::inside(over(16, 4), &[], None)]
 #[case::out_above(over(64, 4), &[], None)]
-#[case::all_below(over(16, 16), &[], Some(Refusal::NothingShared))]
-#[case::kept(over(16, 4), &["x"], Some(Refusal::KeptToTheEnd))]
+#[case::all_below(over(16, 16), &[], Some(RejectReason::NothingShared))]
+#[case::kept(over(16, 4), &["x"], Some(RejectReason::KeptToTheEnd))]
 fn outputs_are_refused_where_inputs_are_needed(
     #[case] operator: Operator,
     #[case] outputs: &[&str],
-    #[case] expected: Option<Refusal>,
+    #[case] expected: Option<RejectReason>,
 ) {
     let found = refusal([operator, Operator::new("use").inputs(["y"])], outputs);
-    assert_eq!(found, expected.map(Obstacle::Refusal));
+    assert_eq!(found, expected.map(Obstacle::RejectReason));
 }
 
 #[test]
 fn a_later_reader_and_another_operand_prevent_an_overlap() {
     let late = refusal([over(16, 4), reads("x")], &["z"]);
-    assert_eq!(late, Some(Obstacle::Refusal(Refusal::NotLastReader)));
+    assert_eq!(late, Some(Obstacle::RejectReason(RejectReason::NotLastReader)));
     // The operator reads the bytes through a view as well, in an unknown order.
     let view = Operator::new("reshape").inputs(["x"]).output(Output::new("v", 16).reads("x"));
     let both = Operator::new("conv").inputs(["x", "v"]);
@@ -209,16 +209,16 @@ fn a_later_reader_and_another_operand_prevent_an_overlap() {
 #[rstest]
 #[case::inside(8, 4, None)]
 #[case::below_the_chunk(24, 12, None)]
-#[case::out_above(24, 4, Some(Refusal::DoesNotFit))]
+#[case::out_above(24, 4, Some(RejectReason::DoesNotFit))]
 fn a_view_adds_its_offset(
     #[case] size: u64,
     #[case] below: u64,
-    #[case] expected: Option<Refusal>,
+    #[case] expected: Option<RejectReason>,
 ) {
     let view = Operator::new("slice").inputs(["x"]).output(Output::new("v", 8).reads_at("x", 8));
     let conv = Operator::new("conv").inputs(["v"]);
     let conv = conv.output(Output::new("y", size).overlaps("v", below));
-    assert_eq!(refusal([view, conv], &["y"]), expected.map(Obstacle::Refusal));
+    assert_eq!(refusal([view, conv], &["y"]), expected.map(Obstacle::RejectReason));
 }
 
 #[test]
@@ -279,7 +279,10 @@ fn a_body_that_fits_nowhere_is_not_made() {
     let output = problem.chunk(1..3, 24);
     problem.request(Request::overlap(output, input, 14));
     let problem = problem.build().unwrap();
-    assert_eq!(problem.refused().first().map(|dropped| dropped.reason), Some(Refusal::TooLarge));
+    assert_eq!(
+        problem.refused().first().map(|dropped| dropped.reason),
+        Some(RejectReason::TooLarge)
+    );
 }
 
 /// Other overlaps may lead to a smaller pool, so only the bytes that all of them need refute a capacity.

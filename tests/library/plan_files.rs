@@ -152,7 +152,7 @@ fn every_key_of_a_plan_of_a_problem() {
             let is_of_caller = !lists_pools && is_of_caller(key);
             let is_name = key == "chunks[].name";
             let may_differ = is_information(key) || is_place(key) || is_of_caller || is_name;
-            // Overwrites need not be honoured.
+            // Overwrites need not be accepted.
             let is_link = key.starts_with("chunks[].overwrites");
             assert!(may_differ || is_link, "{}", shown());
             Ok(true)

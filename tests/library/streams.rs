@@ -5,7 +5,7 @@ use memplan::{
     OpSequence, Operator, Output, Plan, PlanError, PlannedChunk, Planner, SequenceError, Strategy,
     TensorPlace,
     lower::{LoweringOptions, Obstacle, lower},
-    problem::{Refusal, demands::Feature},
+    problem::{RejectReason, demands::Feature},
     sequence::{Dependency, Origin},
     verify::{Violation, execute, execute_with_waits, verify},
 };
@@ -158,12 +158,12 @@ fn each_wait_of_two_branches_that_meet_is_needed() {
 /// An operator is written over an input only if every other reader is over before it.
 #[rstest]
 #[case::same_stream(0, None, None)]
-#[case::other_stream(1, None, Some(Refusal::Unordered))]
+#[case::other_stream(1, None, Some(RejectReason::Unordered))]
 #[case::other_stream_waited_for(1, Some("read"), None)]
 fn an_input_that_another_stream_reads_is_not_overwritten(
     #[case] stream: usize,
     #[case] after: Option<&str>,
-    #[case] refusal: Option<Refusal>,
+    #[case] refusal: Option<RejectReason>,
 ) {
     for required in [false, true] {
         let output = Output::new("y", 64);
@@ -191,7 +191,7 @@ fn an_input_that_another_stream_reads_is_not_overwritten(
         }
         let refused: Vec<Obstacle> =
             lowered.unwrap().refused.iter().map(|one| one.obstacle).collect();
-        assert_eq!(refused, refusal.map(Obstacle::Refusal).into_iter().collect::<Vec<_>>());
+        assert_eq!(refused, refusal.map(Obstacle::RejectReason).into_iter().collect::<Vec<_>>());
         let plan = Planner::new().plan(&sequence).unwrap();
         assert_eq!(verify(&sequence, &plan), []);
         assert_eq!(execute(&sequence, &plan), []);
@@ -247,19 +247,19 @@ fn concat_on_two_streams(read: bool, write: Option<u64>) -> OpSequence {
 #[case::plain(false, None, 2, &[], 104)]
 #[case::read_later(true, None, 2, &[], 112)]
 #[case::overwritten(false, Some(0), 2, &[], 96)]
-#[case::overwrite_is_lost(true, Some(0), 2, &[Refusal::Clash], 192)]
-#[case::bound_would_rise(true, Some(40), 1, &[Refusal::LargerBound], 200)]
+#[case::overwrite_is_lost(true, Some(0), 2, &[RejectReason::Clash], 192)]
+#[case::bound_would_rise(true, Some(40), 1, &[RejectReason::LargerBound], 200)]
 fn inputs_made_on_two_streams_are_gathered_in_place(
     #[case] read: bool,
     #[case] write: Option<u64>,
     #[case] parts: usize,
-    #[case] refusals: &[Refusal],
+    #[case] refusals: &[RejectReason],
     #[case] pool: u64,
 ) {
     let sequence = concat_on_two_streams(read, write);
     let lowered = lower(&sequence, LoweringOptions::default()).unwrap();
     let refused: Vec<Obstacle> = lowered.refused.iter().map(|one| one.obstacle).collect();
-    let expected: Vec<Obstacle> = refusals.iter().copied().map(Obstacle::Refusal).collect();
+    let expected: Vec<Obstacle> = refusals.iter().copied().map(Obstacle::RejectReason).collect();
     assert_eq!(refused, expected);
     assert_eq!(lowered.problem.parts().len(), parts);
     assert_eq!(lowered.problem.lower_bound().bytes, pool);

@@ -228,7 +228,7 @@ fn an_update_without_bytes_need_not_overwrite_anything() {
     assert_eq!(execute(&updating, &plan), []);
 }
 
-/// Of several requests for the same place, a plan may honour another one than the problem does; its
+/// Of several requests for the same place, a plan may accept another one than the problem does; its
 /// figures then follow from that.
 #[test]
 fn a_plan_may_honour_other_requests() {

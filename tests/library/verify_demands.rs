@@ -268,7 +268,7 @@ fn an_unread_overwriter_destroys_no_relative_on_another_stream(
     assert_eq!(clashes, expected);
 }
 
-/// A plan may honour fewer requests than the problem does; the overwriter then needs its bytes for
+/// A plan may accept fewer requests than the problem does; the overwriter then needs its bytes for
 /// its whole lifetime.
 #[test]
 fn a_request_may_be_dropped() {

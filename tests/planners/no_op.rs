@@ -22,7 +22,7 @@ use crate::{
 const NODES: u64 = 20_000;
 
 /// The most chunks: the slowest of these problems takes a second.
-const MOST_CHUNKS: usize = 2_500;
+const MAX_CHUNKS: usize = 2_500;
 
 /// What a search found, and how much it searched for that.
 #[derive(Clone, Copy, PartialEq)]
@@ -103,7 +103,7 @@ fn problems() -> Vec<(String, Problem)> {
         files(&["models", "problems/challenging", "problems/edges", "problems/training"])
     {
         let problem = InputRef::from(&input).lower(LoweringOptions::default()).unwrap().problem;
-        if problem.is_plain() && problem.len() <= MOST_CHUNKS {
+        if problem.is_plain() && problem.len() <= MAX_CHUNKS {
             problems.push((name, problem));
         }
     }

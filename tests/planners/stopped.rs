@@ -25,7 +25,7 @@ fn problem(chunks: u64) -> Problem {
 
 /// Strategies that need no time have a plan.
 fn has_plan(strategy: Strategy) -> bool {
-    strategy.ends_early() || strategy == Strategy::Naive
+    strategy.is_anytime() || strategy == Strategy::Naive
 }
 
 #[rstest]

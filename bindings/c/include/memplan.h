@@ -148,7 +148,7 @@ typedef enum {
      */
     MEMPLAN_LOWERING_VIEWS = 1,
     /*
-     Requests to overwrite are honoured, not only required ones. On by default.
+     Requests to overwrite are accepted, not only required ones. On by default.
      */
     MEMPLAN_LOWERING_INPLACE = 2,
     /*
@@ -331,7 +331,7 @@ typedef struct {
 /*
  A request that a chunk be written over another one, which it reads for the last time when it
  begins: `chunk.begin + 1 == overwritten.end`. Of several requests for one chunk, the first that is
- possible is honoured.
+ possible is accepted.
  */
 typedef struct {
     /*
@@ -420,7 +420,7 @@ typedef struct {
     uint64_t size;
     /*
      Its dependencies on the memory of inputs: none; one input that it is a view of; several that it may or
-     must be written over, or may overlap, of which the first possible one is honoured; or several that it
+     must be written over, or may overlap, of which the first possible one is accepted; or several that it
      gathers.
      */
     const memplan_dependency *dependencies;

@@ -85,7 +85,7 @@ fn strategy(number: u32) -> Option<library::Strategy> {
 pub enum Lowering {
     /// Views share the memory of their input. On by default.
     Views = 1,
-    /// Requests to overwrite are honoured, not only required ones. On by default.
+    /// Requests to overwrite are accepted, not only required ones. On by default.
     Inplace = 2,
     /// Inputs lie in the pool.
     InputsInPool = 4,

@@ -32,7 +32,7 @@ pub struct Chunk {
 
 /// A request that a chunk be written over another one, which it reads for the last time when it
 /// begins: `chunk.begin + 1 == overwritten.end`. Of several requests for one chunk, the first that is
-/// possible is honoured.
+/// possible is accepted.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Overwrite {

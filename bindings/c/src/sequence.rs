@@ -53,7 +53,7 @@ pub struct Output {
     /// Its size in bytes.
     pub size: u64,
     /// Its dependencies on the memory of inputs: none; one input that it is a view of; several that it may or
-    /// must be written over, or may overlap, of which the first possible one is honoured; or several that it
+    /// must be written over, or may overlap, of which the first possible one is accepted; or several that it
     /// gathers.
     pub dependencies: *const Dependency,
     /// The number of dependencies.

@@ -168,7 +168,7 @@ pub(crate) fn restored(
 const WIDEST: usize = 10_000;
 
 /// The chunks above which a notebook shows a summary without the map.
-const MOST_DRAWN: usize = 10_000;
+const MAX_DRAWN: usize = 10_000;
 
 #[pymethods]
 impl Plan {
@@ -428,7 +428,7 @@ impl Plan {
         guarded(py, || {
             let summary = report::summary(&self.inner, self.steps(), &self.rules());
             let escaped = summary.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
-            let map = if self.inner.chunks.len() > MOST_DRAWN {
+            let map = if self.inner.chunks.len() > MAX_DRAWN {
                 "<p>The map is too large for a notebook: save_html(path) writes it.</p>".to_owned()
             } else {
                 let options = SvgOptions::fitting(&self.inner);

@@ -29,7 +29,7 @@ use crate::{
 ///
 /// Each item of `overwrites` is a request `(chunk, overwritten)`, `(chunk, overwritten, offset)` or
 /// `(chunk, overwritten, offset, required)` that a chunk be written over another one, which it reads for the
-/// last time. Of several for one chunk, the first that is possible is honoured. With a negative offset, it
+/// last time. Of several for one chunk, the first that is possible is accepted. With a negative offset, it
 /// begins below the other one and overlaps it in part.
 ///
 /// Chunks are numbered from 0. Further arguments are dictionaries by chunk, or lists:

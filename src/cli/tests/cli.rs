@@ -220,7 +220,7 @@ fn operators_are_listed_by_kind_with_the_reasons_against_working_in_place() {
     // Operators in JSON declare what they overwrite.
     let run = memplan(&["ops", EXAMPLE, "--no-inplace", "--no-views"]);
     assert!(run.out.contains("views get memory of their own"), "{}", run.out);
-    assert!(run.out.contains("requests to write over an input are not honoured"), "{}", run.out);
+    assert!(run.out.contains("requests to write over an input are not accepted"), "{}", run.out);
 }
 
 /// A model is converted with the requests that its kernels allow.

@@ -23,14 +23,14 @@ use crate::import::{
 };
 use crate::sequence::{
     DimRange,
-    widen::{Dropped, Unlike},
+    widen::{Rejected, Unlike},
 };
 
 /// The largest number of shapes times nodes. Reading that many nodes takes ten to twenty seconds.
-const MOST_NODES: usize = 1 << 20;
+const MAX_NODES: usize = 1 << 20;
 
 /// The largest number of shapes.
-const MOST_SHAPES: usize = 1 << 14;
+const MAX_SHAPES: usize = 1 << 14;
 
 /// Sizes in ranges with which the model cannot run, because two sizes of an operator then exclude each other.
 /// There is no such run, so a plan holds without them.
@@ -69,7 +69,7 @@ pub(super) fn read(reader: &Reader, options: &ImportOptions) -> Result<Reading, 
         return reader.read(options).map_err(|error| with_remedy(reader, options, error));
     }
     Context::new(reader, options)?;
-    let most = (MOST_NODES / nodes(reader.graph).max(1)).clamp(1, MOST_SHAPES);
+    let most = (MAX_NODES / nodes(reader.graph).max(1)).clamp(1, MAX_SHAPES);
     let shapes = ranges.shapes().filter(|&shapes| shapes <= most);
     let shapes = shapes.ok_or(OnnxError::TooManyShapes { most })?;
     let (mut widest, mut dropped) = ranges.widest(reader, options, shapes)?;
@@ -108,8 +108,8 @@ impl<'a> Ranges<'a> {
         reader: &Reader,
         options: &ImportOptions,
         shapes: usize,
-    ) -> Result<(Reading, Dropped), OnnxError> {
-        let mut dropped = Dropped::default();
+    ) -> Result<(Reading, Rejected), OnnxError> {
+        let mut dropped = Rejected::default();
         let mut options = options.clone();
         let mut widest: Option<(usize, Reading)> = None;
         let mut impossible: Vec<(usize, OnnxError)> = Vec::new();

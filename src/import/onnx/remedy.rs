@@ -6,7 +6,7 @@ use crate::import::{
 };
 
 /// The largest number of dimensions to try.
-const MOST_NAMES: usize = 16;
+const MAX_NAMES: usize = 16;
 
 /// Adds the remedy to an error about sizes that exclude each other. To find it, the model is read again with
 /// other sizes: how the difference of the two sizes changes shows which size makes it 0.
@@ -27,7 +27,7 @@ pub(super) fn with_remedy(reader: &Reader, options: &ImportOptions, error: OnnxE
         }
     };
     let (mut remedies, mut causes) = (Vec::new(), Vec::new());
-    for name in given_names(reader.graph).into_iter().take(MOST_NAMES) {
+    for name in given_names(reader.graph).into_iter().take(MAX_NAMES) {
         let given = options.dims.get(name).map(|sizes| sizes.most).or(options.default_dim);
         let Some(size) = given else { continue };
         let Some(next) = size.checked_add(1).and_then(|next| attempt(name, next)) else { continue };

@@ -5,7 +5,7 @@ use crate::{
     Bytes,
     order::{
         faults::{self, Fault},
-        fewest::{self, MOST_WORDS, Search},
+        fewest::{self, MAX_WORDS, Search},
         joins,
         model::Model,
         nearest,
@@ -131,5 +131,5 @@ fn the_search_for_the_fewest_takes_little_memory() {
     let mut search = Search::new(&model);
     assert_eq!(search.run(250, 500, &mut effort(), u64::MAX), None);
     let words = search.words();
-    assert!((MOST_WORDS..MOST_WORDS + 200).contains(&words), "{words} words");
+    assert!((MAX_WORDS..MAX_WORDS + 200).contains(&words), "{words} words");
 }

@@ -1,7 +1,7 @@
 //! Crowds on several streams.
 //!
 //! Boxes any two of which may be alive together are an antichain of the order "is over before", and the heaviest
-//! antichain is found by a minimum flow (Dilworth's theorem with weights). Beyond [`MOST_ORDERED`] boxes, one that is
+//! antichain is found by a minimum flow (Dilworth's theorem with weights). Beyond [`MAX_ORDERED`] boxes, one that is
 //! [found by climbing](super::cliques) is taken, which may give a smaller bound; where there is no time for that, the
 //! heaviest of those that are [alive at one moment](super::cliques::at_one_moment).
 
@@ -15,7 +15,7 @@ use crate::{
     problem::{
         ChunkId, Problem,
         demands::{
-            BodyLives, Crowd, Lives,
+            BodyLives, Lives, PeakSet,
             boxes::is_over,
             cliques::{at_one_moment, heaviest_clique},
         },
@@ -23,7 +23,7 @@ use crate::{
 };
 
 /// The number of boxes for which the heaviest antichain is found.
-const MOST_ORDERED: usize = 600;
+const MAX_ORDERED: usize = 600;
 
 /// Climbing takes at least so many times as long as finding the heaviest moment.
 const TIMES: u32 = 1;
@@ -68,7 +68,7 @@ impl<'a> Needed<'a> {
                 for slab in slabs.drain(..) {
                     visit(&slab.time.begin, &slab.time.end);
                     plain.push(slab.plain);
-                    cells.push((slab.chunk, slab.celled));
+                    cells.push((slab.chunk, slab.aligned_bytes));
                 }
             }
         });
@@ -82,20 +82,24 @@ impl<'a> Needed<'a> {
         let at = self.boxes[life] as usize;
         self.cells.get(at).copied().unwrap_or_else(|| {
             let body = &self.problem.bodies()[at];
-            (body.members[0].0, self.problem.celled(body, &(0..body.extent)))
+            (body.members[0].0, self.problem.aligned_bytes(body, &(0..body.extent)))
         })
     }
 
     /// The crowd of some lives.
-    fn crowd(&self, chosen: Vec<usize>) -> Crowd {
+    fn crowd(&self, chosen: Vec<usize>) -> PeakSet {
         let problem = self.problem;
         let plain: Bytes = chosen.iter().map(|&at| self.plain[at]).sum();
         let cells = chosen.into_iter().map(|at| self.cells(at));
-        let (mut chunks, celled): (Vec<ChunkId>, Vec<Bytes>) = cells.unzip();
-        let celled: Bytes = celled.into_iter().sum();
+        let (mut chunks, aligned_bytes): (Vec<ChunkId>, Vec<Bytes>) = cells.unzip();
+        let aligned_bytes: Bytes = aligned_bytes.into_iter().sum();
         chunks.sort_unstable();
         chunks.dedup();
-        Crowd { bytes: plain.max(celled.saturating_sub(problem.cut_off())), step: 0, chunks }
+        PeakSet {
+            bytes: plain.max(aligned_bytes.saturating_sub(problem.cut_off())),
+            step: 0,
+            chunks,
+        }
     }
 }
 
@@ -106,12 +110,12 @@ impl Problem {
         &self,
         time: Option<Duration>,
         stop: &mut dyn FnMut() -> bool,
-    ) -> Result<Crowd, Crowd> {
+    ) -> Result<PeakSet, PeakSet> {
         let start = Instant::now();
-        let Some(lives) = self.body_lives() else { return Ok(Crowd::default()) };
+        let Some(lives) = self.body_lives() else { return Ok(PeakSet::default()) };
         let needed = Needed::of(self, lives);
         let (lives, weights) = (&needed.lives, &needed.plain);
-        if lives.len() <= MOST_ORDERED {
+        if lives.len() <= MAX_ORDERED {
             return Ok(needed.crowd(heaviest(lives, weights)));
         }
         let light = time.map(|_| at_one_moment(lives, weights));
@@ -247,7 +251,7 @@ mod tests {
     /// Without time, the bound of many bodies is that of one moment. Whoever asks later gets the larger one.
     #[test]
     fn a_bound_for_which_there_is_no_time_is_lighter_and_not_kept() {
-        for (bodies, lighter) in [(MOST_ORDERED as u64 / 2, 2000), (MOST_ORDERED as u64, 1001)] {
+        for (bodies, lighter) in [(MAX_ORDERED as u64 / 2, 2000), (MAX_ORDERED as u64, 1001)] {
             let none = Some(Duration::ZERO);
             for (time, is_stopped) in [(none, false), (none, true), (None, true)] {
                 let problem = problem(bodies);
@@ -263,7 +267,7 @@ mod tests {
     #[test]
     fn a_plan_without_time_states_the_bound_that_it_had_time_for() {
         for strategy in [Strategy::Best, Strategy::FirstFit] {
-            let problem = problem(MOST_ORDERED as u64);
+            let problem = problem(MAX_ORDERED as u64);
             let planner = Planner::new().strategy(strategy);
             let late = planner.clone().limits(Limits::default().time(Duration::ZERO));
             let late = late.plan(&problem).unwrap();

@@ -6,7 +6,7 @@ use crate::{
     Bytes, Step,
     problem::{
         ChunkId, Extra, Problem,
-        demands::{BodyLives, Few, Place, PoolId, TimedBox, TimedBoxes, View},
+        demands::{BodyLives, Place, PoolId, ShortList, TimedBox, TimedBoxes, View},
     },
 };
 
@@ -15,9 +15,9 @@ use crate::{
 #[non_exhaustive]
 pub struct Body {
     /// The chunks and their distances from the lowest of them, ascending by id.
-    pub members: Few<(ChunkId, Bytes)>,
+    pub members: ShortList<(ChunkId, Bytes)>,
     /// The pools that all members allow and in which the body fits, in the problem's order.
-    pub pools: Few<AllowedPool>,
+    pub pools: ShortList<AllowedPool>,
     /// The place of the lowest chunk, if a pin fixes it.
     pub fixed: Option<Place>,
     /// The bytes from the lowest to the end of the highest, padding included.
@@ -40,7 +40,7 @@ pub struct AllowedPool {
 impl AllowedPool {
     /// The lowest allowed offset that is not below this one; `None` if it exceeds 64 bits.
     #[must_use]
-    pub fn lift(self, offset: Bytes) -> Option<Bytes> {
+    pub fn round_up(self, offset: Bytes) -> Option<Bytes> {
         if offset <= self.rest {
             return Some(self.rest);
         }

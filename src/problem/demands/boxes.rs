@@ -50,7 +50,7 @@ pub(crate) fn concurrent(p: &TimedBox, q: &TimedBox) -> bool {
     !is_over(&p.end, &q.begin) && !is_over(&q.end, &p.begin)
 }
 
-/// The chunks of a problem with their demands and honoured links.
+/// The chunks of a problem with their demands and accepted links.
 #[derive(Clone, Copy)]
 pub(crate) struct View<'a> {
     pub(crate) chunks: &'a [Chunk],

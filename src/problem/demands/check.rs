@@ -20,7 +20,7 @@ pub(crate) const PART: &str = "a part";
 pub(crate) const APART: &str = "a list of chunks kept apart";
 
 /// The most pools; real devices have far fewer memories.
-const MOST_POOLS: usize = 256;
+const MAX_POOLS: usize = 256;
 
 /// Checks everything about demands that does not depend on how chunks are joined.
 pub(crate) fn check(view: View<'_>, labels: &Labels) -> Result<(), ProblemError> {
@@ -47,8 +47,8 @@ fn check_pools(demands: &Demands, alignment: u64) -> Result<(), ProblemError> {
     if demands.pools.is_empty() {
         return Err(ProblemError::NoPools { chunk: None });
     }
-    if demands.pools.len() > MOST_POOLS {
-        return Err(ProblemError::TooManyPools { pools: demands.pools.len(), most: MOST_POOLS });
+    if demands.pools.len() > MAX_POOLS {
+        return Err(ProblemError::TooManyPools { pools: demands.pools.len(), most: MAX_POOLS });
     }
     let mut names = BTreeSet::new();
     for pool in &demands.pools {

@@ -16,22 +16,22 @@
 //! If there is no time for that, one pass finds the heaviest boxes that are alive [at one moment](at_one_moment).
 //!
 //! **Cost.** O(n) for each chain after sorting, then as many begins and ends as lie between two choices of a chain, limited by
-//! [`MOST_WORK`].
+//! [`MAX_WORK`].
 
 use std::{cmp::Reverse, num::Wrapping, ops::Range};
 
 use crate::{
     Bytes,
-    problem::demands::{Along, Lives, boxes::is_over, chains::chains_of_begins},
+    problem::demands::{ChainIndex, Lives, boxes::is_over, chains::chains_of_begins},
     steps::indices,
 };
 
 /// The begins and ends of boxes that are looked at, each as often as a chain changes, until the search for better
 /// moments ends. One round over as many chains as there are streams, and one start of the passes, are always made.
-const MOST_WORK: usize = 30_000_000;
+const MAX_WORK: usize = 30_000_000;
 
 /// The moments of a chain, in both directions, that are always looked at.
-const LEAST_REACH: usize = 64;
+const MIN_REACH: usize = 64;
 
 /// Moments, each over at the next.
 struct Chain {
@@ -108,7 +108,7 @@ struct Cliques {
 /// these begin one after the other, in order of their clocks' sums, and a moment is the latest step of each stream.
 pub(super) fn at_one_moment(lives: &Lives, weights: &[Bytes]) -> Vec<usize> {
     // These are no chain, but of each stream, the latest step so far counts.
-    let along = Along::begins(lives, &indices(lives.len()));
+    let along = ChainIndex::begins(lives, &indices(lives.len()));
     let over = |at: usize| along.over_at(lives.end(at)) as usize;
     // By moment: the weight of what is over. Nothing is over before it begins.
     let mut ended = vec![Wrapping(0); lives.len() + 1];
@@ -142,12 +142,12 @@ pub(super) fn heaviest_clique(
     let mut moments = chains_of_begins(lives).chains;
     // With fewer chains the bound is smaller, but still valid. Streams that never wait need one each.
     moments.sort_by_key(|chain| Reverse(chain.len()));
-    moments.truncate((MOST_WORK / (count * streams)).max(streams));
+    moments.truncate((MAX_WORK / (count * streams)).max(streams));
     let chain = |moments: &Vec<u32>| {
         if stop() {
             return None;
         }
-        let along = Along::begins(lives, &moments.iter().copied());
+        let along = ChainIndex::begins(lives, &moments.iter().copied());
         let begun: Vec<u32> = (0..count).map(|at| along.over_at(lives.begin(at))).collect();
         let over: Vec<u32> = (0..count).map(|at| along.over_at(lives.end(at))).collect();
         let len = moments.len();
@@ -176,7 +176,7 @@ pub(super) fn heaviest_clique(
         if stop() {
             return None;
         }
-        if cliques.work <= MOST_WORK {
+        if cliques.work <= MAX_WORK {
             climb(&mut cliques, &none, first, 0);
         }
     }
@@ -190,7 +190,7 @@ pub(super) fn heaviest_clique(
         let until = |chain: &Vec<u32>| chain.partition_point(is_before);
         let chosen: Vec<usize> = moments.iter().map(until).collect();
         climb(&mut cliques, &chosen, 0, pass);
-        if cliques.work > MOST_WORK {
+        if cliques.work > MAX_WORK {
             break;
         }
     }
@@ -241,10 +241,10 @@ impl Cliques {
     fn climb(&mut self, first: usize, pass: u32) {
         let (mut at, mut content) = (first, 0);
         let round = self.work + 2 * self.boxes.len() * self.chains.len();
-        while content < self.chains.len() && self.work < MOST_WORK.max(round) {
+        while content < self.chains.len() && self.work < MAX_WORK.max(round) {
             let before = self.chosen[at];
             let len = self.chains[at].len;
-            self.improve(at, (len >> pass).max(LEAST_REACH));
+            self.improve(at, (len >> pass).max(MIN_REACH));
             content = if self.chosen[at] == before { content + 1 } else { 1 };
             at = (at + 1) % self.chains.len();
         }
@@ -372,7 +372,7 @@ mod tests {
     #[test]
     fn every_one_of_many_streams_comes_to_its_peak() {
         let streams = 320;
-        assert!(MOST_WORK / (streams * streams) < streams);
+        assert!(MAX_WORK / (streams * streams) < streams);
         let boxed = |at: usize| {
             let begin: Clock = vec![0; streams].into();
             let mut end = begin.clone();

@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::{
     Bytes,
-    problem::{ChunkId, Refusal},
+    problem::{ChunkId, RejectReason},
 };
 
 /// The reason why chunks cannot be one body.
@@ -20,15 +20,15 @@ pub(crate) enum Fault {
 }
 
 impl Fault {
-    pub(crate) fn refusal(self) -> Refusal {
+    pub(crate) fn refusal(self) -> RejectReason {
         match self {
-            Self::TwoPlaces(_) => Refusal::TwoPlaces,
-            Self::Clash(..) => Refusal::Clash,
-            Self::NoCommonPool(_) => Refusal::NoCommonPool,
-            Self::TwoPins(_) => Refusal::TwoPins,
-            Self::Misaligned(_) => Refusal::Misaligned,
-            Self::Pins(..) => Refusal::Pins,
-            Self::TooLarge(..) => Refusal::TooLarge,
+            Self::TwoPlaces(_) => RejectReason::TwoPlaces,
+            Self::Clash(..) => RejectReason::Clash,
+            Self::NoCommonPool(_) => RejectReason::NoCommonPool,
+            Self::TwoPins(_) => RejectReason::TwoPins,
+            Self::Misaligned(_) => RejectReason::Misaligned,
+            Self::Pins(..) => RejectReason::Pins,
+            Self::TooLarge(..) => RejectReason::TooLarge,
         }
     }
 }

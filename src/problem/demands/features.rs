@@ -55,7 +55,7 @@ impl fmt::Display for Feature {
 
 /// A feature, and a chunk that has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Asked {
+pub(crate) struct UnsupportedFeature {
     pub(crate) feature: Feature,
     pub(crate) chunk: Option<ChunkId>,
 }
@@ -68,7 +68,7 @@ impl Problem {
     }
 
     /// The first feature that a problem uses; `None` if it is plain, or could be.
-    pub(crate) fn asked(&self) -> Option<Asked> {
+    pub(crate) fn asked(&self) -> Option<UnsupportedFeature> {
         let demands = self.demands()?;
         let of_pools = demands.pools.iter().find_map(|pool| {
             let asks = [
@@ -83,7 +83,7 @@ impl Problem {
             [(demands.pools.len() > 1, Feature::Pools), (demands.streams > 1, Feature::Streams)];
         let of_problem = several.into_iter().find(|(asks, _)| *asks);
         if let Some((_, feature)) = of_problem.or(of_pools) {
-            return Some(Asked { feature, chunk: None });
+            return Some(UnsupportedFeature { feature, chunk: None });
         }
         let of_chunk = |(chunk, demands): (ChunkId, &super::ChunkDemands)| {
             let asks = [
@@ -93,14 +93,15 @@ impl Problem {
                 (demands.alignment > 1, Feature::Alignments),
             ];
             let (_, feature) = asks.into_iter().find(|(asks, _)| *asks)?;
-            Some(Asked { feature, chunk: Some(chunk) })
+            Some(UnsupportedFeature { feature, chunk: Some(chunk) })
         };
         let part = demands.parts.first().map(|part| (part.part, Feature::Parts));
         let apart = demands.apart.iter().flatten().next().map(|&chunk| (chunk, Feature::Apart));
         let is_below = |chunk: &ChunkId| self.link(*chunk).is_some_and(|link| link.below > 0);
         let below = self.ids().find(is_below).map(|chunk| (chunk, Feature::Overlap));
         let joined = part.or(apart).or(below);
-        let joined = joined.map(|(chunk, feature)| Asked { feature, chunk: Some(chunk) });
+        let joined =
+            joined.map(|(chunk, feature)| UnsupportedFeature { feature, chunk: Some(chunk) });
         self.ids().zip(&demands.own).find_map(of_chunk).or(joined)
     }
 }

@@ -4,32 +4,32 @@
 //! A plan chooses a [`Place`] for each *body*, chunks joined by links, and two bodies of one pool may not
 //! clash. Everything here defines bodies, places or clashes. A problem without such demands is *plain*.
 
-mod along;
 mod antichain;
 mod bodies;
 mod body;
 mod boxes;
 mod bytes;
+mod chain_index;
 mod chains;
 mod check;
 mod cliques;
 mod clock;
 mod clock_tree;
-mod crowd;
 mod fault;
 mod features;
-mod few;
 mod free_bytes;
 mod line;
 mod lives;
+mod peak_set;
 mod pinned;
 mod pools;
+mod short_list;
 
-pub(crate) use along::Along;
-pub(crate) use bodies::{Bodies, Joiner, Resolved};
+pub(crate) use bodies::{Bodies, BodyBuilder, Resolved};
 pub use body::{AllowedPool, Body};
 pub use boxes::TimedBox;
 pub(crate) use boxes::{TimedBoxes, View, concurrent, is_over};
+pub(crate) use chain_index::ChainIndex;
 pub(crate) use chains::{Chains, by_sum, chains, in_chains, wide_sum};
 #[cfg(feature = "serde")]
 pub(crate) use check::{APART, PART};
@@ -37,15 +37,15 @@ pub(crate) use check::{REQUEST, check};
 pub use clock::Clock;
 pub(crate) use clock::Clocks;
 pub(crate) use clock_tree::{BoxTree, ClockTree, ranks};
-pub(crate) use crowd::Crowd;
 pub(crate) use fault::Fault;
-pub(crate) use features::Asked;
 pub use features::Feature;
-pub use few::Few;
+pub(crate) use features::UnsupportedFeature;
 pub(crate) use line::{Line, longest_chains};
 pub(crate) use lives::{BodyLives, Lives};
+pub(crate) use peak_set::PeakSet;
 pub(crate) use pools::UsedBytes;
 pub use pools::{Place, Pool, PoolId};
+pub use short_list::ShortList;
 
 use std::ops::Range;
 

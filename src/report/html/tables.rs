@@ -9,7 +9,7 @@ use crate::{
 
 /// Steps and bytes of chunks, by chunk and then by step.
 #[derive(Default, Serialize)]
-pub(super) struct Spans {
+pub(super) struct TimeBuckets {
     chunk: Vec<usize>,
     begin: Vec<Step>,
     end: Vec<Step>,
@@ -18,7 +18,7 @@ pub(super) struct Spans {
     high: Vec<Bytes>,
 }
 
-impl Spans {
+impl TimeBuckets {
     fn push(&mut self, chunk: usize, [begin, end]: [Step; 2], [low, high]: [Bytes; 2]) {
         self.chunk.push(chunk);
         self.begin.push(begin);

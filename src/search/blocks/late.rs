@@ -16,7 +16,7 @@ const MANY: u32 = 250_000;
 const TIME: Duration = Duration::from_nanos(400);
 
 /// All that is better than blocks takes at least this long for each body.
-const LEAST_TIME: Duration = Duration::from_nanos(500);
+const MIN_TIME: Duration = Duration::from_nanos(500);
 
 /// The monitor of a packing that ends in blocks if it is late. With many bodies, the time for these is kept.
 pub(crate) fn monitor<'a>(
@@ -42,7 +42,7 @@ pub(crate) fn layout_if_late(
     within: Option<BlockPool>,
     monitor: &Monitor<'_>,
 ) -> Option<Layout> {
-    let is_short = || monitor.left().is_some_and(|left| left < count(problem) * LEAST_TIME);
+    let is_short = || monitor.left().is_some_and(|left| left < count(problem) * MIN_TIME);
     if !monitor.is_overdue() && !is_short() {
         return None;
     }
@@ -74,6 +74,6 @@ mod tests {
         let (left, in_blocks) = within(hour);
         assert!(left + kept <= hour && !in_blocks);
         assert_eq!(within(kept / 2), (Duration::ZERO, true));
-        assert!(within(kept + MANY * LEAST_TIME).1);
+        assert!(within(kept + MANY * MIN_TIME).1);
     }
 }

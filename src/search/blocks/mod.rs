@@ -31,7 +31,7 @@ const NEWEST: usize = 4;
 const OLDEST: usize = 4;
 
 /// The streams that are looked at.
-const MOST_STREAMS: usize = 8;
+const MAX_STREAMS: usize = 8;
 
 /// Packs all bodies of a problem. Returns `None` if an offset exceeds 64 bits.
 fn layout(problem: &Problem, within: BlockPool) -> Option<Layout> {
@@ -82,7 +82,7 @@ fn pack(
     top = top.max(within.floor);
     // A body that needs no bytes at any time may lie anywhere except in reserved bytes.
     for at in idle.iter().map(|&at| at as usize).filter(|&at| class_of[at] != NONE) {
-        let offset = within.allowed(&bodies[at])?.lift(within.floor)?;
+        let offset = within.allowed(&bodies[at])?.round_up(within.floor)?;
         places[at] = Place::new(within.id, offset);
     }
     let mut free = FreeBlocks::new(classes.all.len());
@@ -111,7 +111,7 @@ fn pack(
             blocks[last].offset
         } else {
             let class = classes.all[class as usize];
-            let offset = class.allowed.lift(top)?;
+            let offset = class.allowed.round_up(top)?;
             top = offset.checked_add(class.size)?;
             offset
         };
@@ -154,7 +154,7 @@ impl FreeBlocks {
     fn take(&mut self, class: u32, stream: u32, is_over: impl Fn(usize) -> bool) -> Option<usize> {
         let (streams, stream) = (&mut self.0[class as usize], stream as usize);
         let count = streams.len();
-        (stream..stream + count.min(MOST_STREAMS)).find_map(|other| {
+        (stream..stream + count.min(MAX_STREAMS)).find_map(|other| {
             let blocks = &mut streams[other % count];
             let len = blocks.len();
             let newest = (len.saturating_sub(NEWEST)..len).rev();

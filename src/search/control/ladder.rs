@@ -8,7 +8,7 @@
 
 use crate::search::control::{
     restarts::Restarts,
-    threads::{Board, Standing, Stop},
+    threads::{Incumbent, Standing, Stop},
 };
 use crate::search::{effort::Verdict, state::instance::Instance};
 
@@ -30,7 +30,13 @@ pub const SHARE: u64 = 6;
 /// Improves the packing and the bound on the board until they meet, `stop` returns true or there
 /// are `last` nodes; returns the number of nodes. Threads other than the first, number 0, also
 /// continue from the results of others.
-pub fn climb(inst: &Instance, thread: u64, last: u64, board: &Board, stop: &mut Stop<'_>) -> u64 {
+pub fn climb(
+    inst: &Instance,
+    thread: u64,
+    last: u64,
+    board: &Incumbent,
+    stop: &mut Stop<'_>,
+) -> u64 {
     let Standing { mut bound, mut best } = board.standing();
     let rungs = if thread == 0 { &RUNGS[..] } else { &OTHER_RUNGS };
     let mut rounds = Restarts::new(inst, thread);
@@ -79,7 +85,7 @@ pub fn climb(inst: &Instance, thread: u64, last: u64, board: &Board, stop: &mut 
 }
 
 /// Decides by search whether everything fits under one limit, the bound on the board, and writes the answer to it.
-pub fn ask(inst: &Instance, thread: u64, last: u64, board: &Board, stop: &mut Stop<'_>) -> u64 {
+pub fn ask(inst: &Instance, thread: u64, last: u64, board: &Incumbent, stop: &mut Stop<'_>) -> u64 {
     let mut rounds = Restarts::new(inst, thread);
     let standing = board.standing();
     let limit = standing.bound;

@@ -74,8 +74,8 @@ impl<'a> Pinned<'a> {
     }
 
     /// Rounds that keep the places of pinned items free.
-    fn heeding(mut search: Restarts<'a>) -> Self {
-        search.valleys.sky.heed_pins();
+    fn reserving(mut search: Restarts<'a>) -> Self {
+        search.valleys.sky.reserve_pins();
         Self::new(search)
     }
 }
@@ -111,7 +111,7 @@ impl<'a> Restarts<'a> {
             disjunctive: Disjunctive::new(inst),
             turned: inst.turned.iter().map(side).collect(),
             pinned: inst.pinned.as_deref().map_or_else(Vec::new, |pinned| {
-                vec![Pinned::new(side(pinned)), Pinned::heeding(side(pinned))]
+                vec![Pinned::new(side(pinned)), Pinned::reserving(side(pinned))]
             }),
             ..Self::in_valleys(inst, thread, sides)
         }
@@ -346,7 +346,7 @@ impl<'a> Restarts<'a> {
     }
 
     fn branch_rule(&self) -> BranchRule {
-        if self.inst.exact.is_some() || self.valleys.sky.heeds_pins() {
+        if self.inst.exact.is_some() || self.valleys.sky.reserves_pins() {
             // True sizes and pins fail in the same few sections again and again.
             return BranchRule::Faults;
         }

@@ -24,7 +24,7 @@ pub struct Standing {
 }
 
 /// The results of all threads, in units.
-pub struct Board {
+pub struct Incumbent {
     /// No pool is smaller.
     bound: AtomicU64,
     /// The size of the best packing known.
@@ -32,17 +32,17 @@ pub struct Board {
     /// Its offsets, by body, if it was found here.
     offsets: Mutex<Option<Vec<u64>>>,
     /// The nodes of all threads but the first.
-    helped: AtomicU64,
+    worker_nodes: AtomicU64,
     over: AtomicBool,
 }
 
-impl Board {
+impl Incumbent {
     pub fn new(bound: u64, best: u64) -> Self {
         Self {
             bound: AtomicU64::new(bound),
             best: AtomicU64::new(best),
             offsets: Mutex::new(None),
-            helped: AtomicU64::new(0),
+            worker_nodes: AtomicU64::new(0),
             over: AtomicBool::new(bound >= best),
         }
     }
@@ -94,11 +94,11 @@ impl Board {
 
     /// Adds nodes of a thread that is not the first.
     pub fn help(&self, nodes: u64) {
-        self.helped.fetch_add(nodes, Ordering::Relaxed);
+        self.worker_nodes.fetch_add(nodes, Ordering::Relaxed);
     }
 
-    pub fn helped(&self) -> u64 {
-        self.helped.load(Ordering::Relaxed)
+    pub fn worker_nodes(&self) -> u64 {
+        self.worker_nodes.load(Ordering::Relaxed)
     }
 
     pub fn into_offsets(self) -> Option<Vec<u64>> {
@@ -118,7 +118,7 @@ const ALONE: u64 = 10_000;
 /// than cores for this process: more would only slow each other down.
 pub fn together(
     threads: usize,
-    board: &Board,
+    board: &Incumbent,
     stop: &mut Stop<'_>,
     search: impl Fn(u64, &mut Stop<'_>) -> u64 + Sync,
 ) -> u64 {
@@ -157,7 +157,7 @@ mod tests {
 
     #[test]
     fn the_smaller_of_two_packings_stays_and_the_first_of_equals() {
-        let board = Board::new(3, 10);
+        let board = Incumbent::new(3, 10);
         for (size, offsets) in [(12, [1]), (7, [2]), (9, [3]), (7, [4])] {
             board.packed(size, &offsets);
         }
@@ -172,7 +172,7 @@ mod tests {
     fn no_more_threads_search_than_requested_and_than_there_are_cores() {
         let cores = thread::available_parallelism().map_or(1, usize::from);
         for (asked, run) in [(0, 1), (1, 1), (2, cores.min(2)), (usize::MAX, cores)] {
-            let (board, searches) = (Board::new(0, 9), AtomicU64::new(0));
+            let (board, searches) = (Incumbent::new(0, 9), AtomicU64::new(0));
             let mut asked_to_stop = 0;
             let mut stop = |_, _| {
                 asked_to_stop += 1;
@@ -186,19 +186,19 @@ mod tests {
             });
             let run = run as u64;
             assert_eq!((nodes, searches.into_inner(), asked_to_stop), (ALONE, run, 2));
-            assert_eq!(board.helped(), (1..run).map(|number| ALONE + number).sum::<u64>());
+            assert_eq!(board.worker_nodes(), (1..run).map(|number| ALONE + number).sum::<u64>());
             assert!(board.is_over());
         }
     }
 
     #[test]
     fn a_short_search_has_one_thread() {
-        let (board, searches) = (Board::new(0, 9), AtomicU64::new(0));
+        let (board, searches) = (Incumbent::new(0, 9), AtomicU64::new(0));
         let nodes = together(2, &board, &mut |_, _| false, |_, stop| {
             searches.fetch_add(1, Ordering::Relaxed);
             assert!(!stop(ALONE - 1, board.standing()));
             ALONE - 1
         });
-        assert_eq!((nodes, searches.into_inner(), board.helped()), (ALONE - 1, 1, 0));
+        assert_eq!((nodes, searches.into_inner(), board.worker_nodes()), (ALONE - 1, 1, 0));
     }
 }

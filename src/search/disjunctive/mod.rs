@@ -68,20 +68,20 @@ struct Choice {
 
 /// The offsets that a body may have: `rest` modulo `modulus`, or only `fixed`.
 #[derive(Clone, Copy, Debug)]
-pub struct Offered {
+pub struct OffsetDomain {
     pub modulus: i64,
     pub rest: i64,
     pub fixed: Option<i64>,
 }
 
-impl Offered {
+impl OffsetDomain {
     /// The lowest allowed offset that is not below `offset`.
-    fn lift(self, offset: i64) -> i64 {
+    fn round_up(self, offset: i64) -> i64 {
         offset + (self.rest - offset).rem_euclid(self.modulus)
     }
 
     /// The highest allowed offset that is not above `offset`.
-    fn press(self, offset: i64) -> i64 {
+    fn round_down(self, offset: i64) -> i64 {
         offset - (offset - self.rest).rem_euclid(self.modulus)
     }
 }
@@ -97,7 +97,7 @@ pub struct Disjunctive {
     /// By body: the end of its highest part.
     tops: Vec<i64>,
     /// By body.
-    offered: Vec<Offered>,
+    offered: Vec<OffsetDomain>,
     /// The most pairs that can lift a body, one after another, without a positive cycle. A longer
     /// sequence repeats a body, with the same remainder where offsets are rounded up, and would go
     /// on for ever.
@@ -163,7 +163,7 @@ impl Disjunctive {
             tops.push(top);
         }
         let pairs = pairs(&sections, tops.len(), align)?;
-        let mut offered = vec![Offered { modulus: align, rest: 0, fixed: None }; tops.len()];
+        let mut offered = vec![OffsetDomain { modulus: align, rest: 0, fixed: None }; tops.len()];
         for &Fixed { body, offset } in &inst.fixed {
             offered[body as usize].fixed = Some(i64::try_from(offset).ok()?);
         }
@@ -174,7 +174,7 @@ impl Disjunctive {
     /// be empty; they only help to refute more.
     pub fn of_pairs(
         tops: Vec<i64>,
-        offered: Vec<Offered>,
+        offered: Vec<OffsetDomain>,
         pairs: Vec<Pair>,
         sections: Vec<Vec<Slice>>,
         spans: Vec<Range<usize>>,
@@ -253,7 +253,7 @@ impl Disjunctive {
             (self.low[body], self.high[body]) = match offered.fixed {
                 Some(fixed) if fixed <= highest => (fixed, fixed),
                 Some(_) => return Verdict::Refuted,
-                None => (offered.lift(0), offered.press(highest)),
+                None => (offered.round_up(0), offered.round_down(highest)),
             };
             if self.high[body] < self.low[body] {
                 return Verdict::Refuted;
@@ -369,22 +369,22 @@ impl Disjunctive {
             self.pairs[at].faults += 1;
             return false;
         };
-        let stands = self.lift(a, b, up)
-            && self.press(b, a, -up)
-            && self.lift(b, a, -down)
-            && self.press(a, b, down);
+        let stands = self.round_up(a, b, up)
+            && self.round_down(b, a, -up)
+            && self.round_up(b, a, -down)
+            && self.round_down(a, b, down);
         self.pairs[at].faults += u64::from(!stands);
         stands
     }
 
     /// Raises the lowest offset of `to` to at least `by` above that of `from`; returns false if
     /// that leaves no packing.
-    fn lift(&mut self, from: usize, to: usize, by: i64) -> bool {
+    fn round_up(&mut self, from: usize, to: usize, by: i64) -> bool {
         let low = self.low[from] + by;
         if low <= self.low[to] {
             return true;
         }
-        let low = self.offered[to].lift(low);
+        let low = self.offered[to].round_up(low);
         self.trail.push(Undo::Low { body: to, low: self.low[to] });
         self.low[to] = low;
         self.steps[to] = self.steps[from] + 1;
@@ -394,12 +394,12 @@ impl Disjunctive {
 
     /// Lowers the highest offset of `to` to at most `by` above that of `from`; returns false if
     /// that leaves no packing.
-    fn press(&mut self, from: usize, to: usize, by: i64) -> bool {
+    fn round_down(&mut self, from: usize, to: usize, by: i64) -> bool {
         let high = self.high[from] + by;
         if high >= self.high[to] {
             return true;
         }
-        let high = self.offered[to].press(high);
+        let high = self.offered[to].round_down(high);
         self.trail.push(Undo::High { body: to, high: self.high[to] });
         self.high[to] = high;
         self.change(to);

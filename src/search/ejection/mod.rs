@@ -37,10 +37,10 @@ const PLACINGS: u64 = 32;
 const HIGH: i64 = 1 << 40;
 
 /// With more bodies, nothing is packed.
-const MOST_BODIES: usize = 1 << 22;
+const MAX_BODIES: usize = 1 << 22;
 
 /// The most pairs of bodies that share a section: placing all bodies once then takes 40 million nodes.
-const MOST_PAIRS: u64 = 1 << 28;
+const MAX_PAIRS: u64 = 1 << 28;
 
 /// The work that counts as a node: bodies examined, and blocks sorted.
 const WORK_PER_NODE: u64 = 64;
@@ -97,7 +97,7 @@ impl Ejection {
         let bodies = bodies(inst)?;
         let stack = bodies.iter().flat_map(|body| &body.parts).map(|part| part.high);
         let stack = stack.fold(inst.align, u64::saturating_add);
-        let is_small = bodies.len() < MOST_BODIES && stack < 1 << 48;
+        let is_small = bodies.len() < MAX_BODIES && stack < 1 << 48;
         let is_low = inst.bound() < HIGH.unsigned_abs() / 2;
         if bodies.len() <= inst.fixed.len() || !is_small || !is_low {
             return None;
@@ -112,7 +112,7 @@ impl Ejection {
         let squarings = if is_long { SQUARINGS_OF_LONG } else { SQUARINGS };
         let weights = weights(&bodies, &live, squarings);
         let bodies = bodies.into_iter().map(|body| body.parts).collect();
-        let strip = Strip::new(bodies, fixed, align, MOST_PAIRS)?;
+        let strip = Strip::new(bodies, fixed, align, MAX_PAIRS)?;
         let mut order = outwards(&strip.items, peak);
         order.retain(|&body| strip.fixed[body].is_none());
         let tops = (strip.items.iter().zip(&strip.fixed))

@@ -16,10 +16,10 @@ const STRIDE: usize = 64;
 pub const WORK_PER_BLOCK: u64 = 2;
 
 /// No more clashes are kept than about this many, in 100 MB.
-const MOST_KEPT: usize = 1 << 22;
+const MAX_KEPT: usize = 1 << 22;
 
 /// Offsets that are shifted by more places than this on average are not nearly in order.
-const MOST_SHIFTS: usize = 8;
+const MAX_SHIFTS: usize = 8;
 
 /// Offsets at which a placed body blocks another: those between `low` and `high`, both excluded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -167,7 +167,7 @@ impl Strip {
         if !self.clashes[body].is_empty() {
             return true;
         }
-        if self.kept > MOST_KEPT {
+        if self.kept > MAX_KEPT {
             return false;
         }
         let mut clashes = Vec::new();
@@ -257,7 +257,7 @@ impl Strip {
 
 /// Sorts numbered offsets, fast if they are nearly in order.
 pub fn sort_by_insertion(offsets: &mut [(i64, u32)]) {
-    let mut left = offsets.len() * MOST_SHIFTS;
+    let mut left = offsets.len() * MAX_SHIFTS;
     for at in 1..offsets.len() {
         let next = offsets[at];
         let mut free = at;

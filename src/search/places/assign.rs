@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// The most nodes to spend on deciding whether the bodies of a bin fit, before more are assigned.
-const GLANCE: u64 = 100;
+const PROBE_NODES: u64 = 100;
 
 /// The most nodes of the first search, for a packing as low as the bound.
 const FIRST_LOOK: u64 = 5000;
@@ -33,7 +33,7 @@ const GLANCED: usize = 20;
 const PAIRS_PER_NODE: usize = 10;
 
 /// The pairs of bodies in all the searches that are kept, some hundred bytes each.
-const MOST_PAIRS: usize = 1_000_000;
+const MAX_PAIRS: usize = 1_000_000;
 
 /// A search through the assignments of bodies to bins.
 pub struct Assignment<'a> {
@@ -288,7 +288,7 @@ impl<'a> Assignment<'a> {
     fn may_fit(&mut self, bin: usize, monitor: &mut Monitor<'_>) -> bool {
         let is_looked_at = self.bins.len() > 1 && self.filled[bin].count <= GLANCED;
         let Some(room) = self.bins[bin].room.filter(|_| is_looked_at) else { return true };
-        self.decide(bin, room, GLANCE, monitor) != Verdict::Refuted
+        self.decide(bin, room, PROBE_NODES, monitor) != Verdict::Refuted
     }
 
     /// Searches for a packing of a bin that ends no higher than a limit.
@@ -328,7 +328,7 @@ impl<'a> Assignment<'a> {
 
     /// Packs the bins when all bodies have one, those of the pools that matter most first.
     fn pack(&mut self, monitor: &mut Monitor<'_>) {
-        if self.pairs > MOST_PAIRS {
+        if self.pairs > MAX_PAIRS {
             self.shelves.clear();
             self.pairs = 0;
         }

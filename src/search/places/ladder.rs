@@ -17,7 +17,7 @@ use crate::{
         control::{
             descent::{Attempts, Packer, descend_from},
             ladder,
-            threads::{self, Board, Standing},
+            threads::{self, Incumbent, Standing},
         },
         cores::LARGE,
         ejection::{Ejection, RUNGS},
@@ -33,7 +33,7 @@ use crate::{
 const MANY: usize = 100_000;
 
 /// The most nodes, so that a search without an end reaches the other searches.
-const MOST_NODES: u64 = 50_000_000;
+const MAX_NODES: u64 = 50_000_000;
 
 /// The factor by which the default effort exceeds that of a plain problem.
 const TIMES: u64 = 9;
@@ -75,10 +75,10 @@ pub fn climb(
     if !bound.is_multiple_of(step) {
         return None;
     }
-    let usual = Limits::default().stretched(bound, best, 1).effort() * TIMES;
+    let usual = Limits::default().scaled_to_gap(bound, best, 1).effort() * TIMES;
     let effort = match limits.nodes {
         None if limits.time.is_none() => usual,
-        _ => (limits.effort() / 2).min(MOST_NODES),
+        _ => (limits.effort() / 2).min(MAX_NODES),
     };
     let mut search = Search {
         inst: &inst,
@@ -135,9 +135,9 @@ impl Search<'_> {
         if nodes == 0 || bound >= best || monitor.must_stop() {
             return;
         }
-        let board = Board::new(bound, best);
+        let board = Incumbent::new(bound, best);
         let mut stop = |nodes, Standing { bound, best }: Standing| {
-            let nodes = before + nodes + board.helped();
+            let nodes = before + nodes + board.worker_nodes();
             monitor.stop(nodes, bound * inst.unit, best * inst.unit)
         };
         self.nodes += threads::together(threads, &board, &mut stop, |thread, stop| {

@@ -30,13 +30,13 @@ const RUNGS: [u64; 4] = [32, 48, 56, 60];
 const PLACINGS: u64 = 20;
 
 /// The most nodes on top of the effort, which take about a second.
-const MOST_ON_TOP: u64 = 750_000;
+const MAX_ON_TOP: u64 = 750_000;
 
 /// All pairs of more boxes are too many to look at.
-const MOST_BOXES: usize = 4000;
+const MAX_BOXES: usize = 4000;
 
 /// The most ranges of offsets at which two bodies clash.
-const MOST_CLASHES: usize = 1 << 20;
+const MAX_CLASHES: usize = 1 << 20;
 
 /// Offsets and their differences are signed.
 const HIGHEST: Bytes = 1 << 60;
@@ -75,7 +75,7 @@ impl<'a> Pairwise<'a> {
             Times::Pairs(clashes) => Some(clashes),
             _ => None,
         };
-        let is_few = boxes <= MOST_BOXES || known.is_some();
+        let is_few = boxes <= MAX_BOXES || known.is_some();
         let is_simple = is_few && pool.largest.is_none() && pool.reserved.is_empty();
         // Each pair of bodies would look for its members in all groups.
         let has_groups = !statement.apart().is_empty();
@@ -123,7 +123,7 @@ impl<'a> Pairwise<'a> {
 
     /// The nodes that come on top of the effort.
     pub fn on_top(&self, is_default: bool) -> u64 {
-        on_top(self.share(), is_default).min(MOST_ON_TOP)
+        on_top(self.share(), is_default).min(MAX_ON_TOP)
     }
 
     /// Packs all bodies below lower and lower limits, until there are this many nodes, or the pool is small enough.
@@ -158,16 +158,16 @@ impl<'a> Pairwise<'a> {
     }
 
     /// The lowest allowed offset that is not below this one.
-    fn lift(&self, body: usize, offset: i64) -> i64 {
+    fn round_up(&self, body: usize, offset: i64) -> i64 {
         let allowed = self.statement.bodies[body].pools[0];
-        allowed.lift(offset.max(0).cast_unsigned()).map_or(i64::MAX, u64::cast_signed)
+        allowed.round_up(offset.max(0).cast_unsigned()).map_or(i64::MAX, u64::cast_signed)
     }
 
     /// Places a body below a limit, where the bodies in its way weigh least; `None` if it is too large, or else the
     /// ejected bodies.
     fn place(&mut self, body: usize, limit: i64) -> Option<Vec<usize>> {
         let highest = limit - self.extent(body);
-        let lowest = self.lift(body, 0);
+        let lowest = self.round_up(body, 0);
         if lowest > highest {
             return None;
         }
@@ -187,8 +187,8 @@ impl<'a> Pairwise<'a> {
             // The first offset that clashes, and the first above that does not.
             changes.push((low + 1, weight, true));
             changes.push((high, weight, false));
-            tried.push(self.lift(body, high));
-            let below = self.lift(body, low);
+            tried.push(self.round_up(body, high));
+            let below = self.round_up(body, low);
             tried.push(if below > low { below - modulus } else { below });
         }
         changes.sort_unstable();
@@ -234,7 +234,7 @@ fn all_clashes(statement: &Statement<'_>) -> Option<Clashes> {
             kept += ranges.len();
             all.add(first, second, &ranges);
         }
-        if kept > MOST_CLASHES {
+        if kept > MAX_CLASHES {
             return None;
         }
     }
@@ -279,7 +279,7 @@ impl Packer for Pairwise<'_> {
     }
 
     fn floor(&self) -> u64 {
-        let top = |body| self.lift(body, 0) + self.extent(body);
+        let top = |body| self.round_up(body, 0) + self.extent(body);
         (0..self.packed.len()).map(top).max().unwrap_or(0).cast_unsigned()
     }
 

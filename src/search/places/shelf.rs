@@ -7,7 +7,7 @@ use crate::{
     monitor::Monitor,
     problem::demands::{Body, TimedBox, concurrent},
     search::{
-        disjunctive::{Disjunctive, FAR, Offered, Pair, Slice},
+        disjunctive::{Disjunctive, FAR, OffsetDomain, Pair, Slice},
         effort::Verdict,
         places::bins::Bin,
         statement::{Statement, Times},
@@ -186,7 +186,7 @@ fn pack(
             None => None,
         };
         tops.push(whole(body.extent)?);
-        offered.push(Offered { modulus, rest, fixed });
+        offered.push(OffsetDomain { modulus, rest, fixed });
     }
     let mut pairs = Vec::new();
     for (b, &second) in bodies.iter().enumerate() {
@@ -205,7 +205,7 @@ fn pack(
         // Reserved bytes may lie above the limit.
         let at = tops.len();
         tops.push(i64::MIN / 4);
-        offered.push(Offered { modulus: 1, rest: 0, fixed: Some(start) });
+        offered.push(OffsetDomain { modulus: 1, rest: 0, fixed: Some(start) });
         for (a, &body) in bodies.iter().enumerate() {
             let reach = |&(chunk, low): &(_, Bytes)| {
                 let (low, size) = (low.cast_signed(), statement.problem.padded_size(chunk));

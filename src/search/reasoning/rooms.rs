@@ -21,10 +21,10 @@ use crate::search::state::{instance::Span, skyline::Skyline};
 const WORDS: usize = 32;
 
 /// Sums of sizes in higher rooms are not examined.
-const MOST_UNITS: u64 = 2047;
+const MAX_UNITS: u64 = 2047;
 
 /// Sections with more rooms are not examined: the rooms of an item are bits of a word.
-const MOST_ROOMS: usize = 64;
+const MAX_ROOMS: usize = 64;
 
 /// The most examinations of a section that are left out in turn. With 31, fewer problems with pins were proven.
 const LONGEST_PAUSE: u32 = 7;
@@ -103,7 +103,7 @@ impl Rooms {
     /// Creates the rooms below a limit; `None` if all bodies can move and no places are kept free.
     pub fn new(sky: &Skyline<'_>, limit: u64) -> Option<Self> {
         let inst = sky.inst;
-        if inst.fixed.is_empty() && !sky.heeds_pins() {
+        if inst.fixed.is_empty() && !sky.reserves_pins() {
             return None;
         }
         let mut items = vec![Vec::new(); inst.sections];
@@ -117,7 +117,7 @@ impl Rooms {
             let parts = inst.staircase(fixed.body).parts.iter();
             parts.map(move |part| (part.sections(), part.at(offset)))
         });
-        let pinned = inst.items.iter().zip(&inst.pins).filter(|_| sky.heeds_pins());
+        let pinned = inst.items.iter().zip(&inst.pins).filter(|_| sky.reserves_pins());
         let pinned = pinned.filter_map(|(item, &pin)| {
             let low = pin?;
             Some((item.sections(), Span { low, high: low + item.size }))
@@ -238,7 +238,7 @@ impl Rooms {
         let mut waste = 0;
         for (at, room) in self.divided.iter().enumerate() {
             let size = room.size();
-            if room.must == room.may || size > MOST_UNITS {
+            if room.must == room.may || size > MAX_UNITS {
                 waste += size.saturating_sub(room.may);
                 continue;
             }
@@ -260,7 +260,7 @@ impl Rooms {
 /// Returns whether a section has rooms that can be examined.
 fn is_examined(sky: &Skyline<'_>, x: usize) -> bool {
     let rooms = sky.reserved(x).len() + sky.kept_free(x).count() + 1;
-    (2..=MOST_ROOMS).contains(&rooms) && sky.items_left(x) > 0 && !sky.has_staircases(x)
+    (2..=MAX_ROOMS).contains(&rooms) && sky.items_left(x) > 0 && !sky.has_staircases(x)
 }
 
 /// The sums of some of a set of sizes, up to a largest one.

@@ -332,7 +332,7 @@ impl<'a> Valleys<'a> {
 
     /// Returns whether items inside a valley may be kept off its floor by places that are kept free.
     fn is_kept_off(&self, x: usize) -> bool {
-        self.sky.heeds_pins() && self.survey.cells[x].inside > 0
+        self.sky.reserves_pins() && self.survey.cells[x].inside > 0
     }
 
     /// Conclusion 2: raises the floors that rise.

@@ -72,13 +72,13 @@ impl Occupancy {
         lowest.unwrap_or(Bytes::MAX)
     }
 
-    /// The lowest offset from `base` on at which a body is clear of all that is taken. `lift`
+    /// The lowest offset from `base` on at which a body is clear of all that is taken. `round_up`
     /// raises an offset to the next allowed one; `None` if there is none.
     pub fn lowest_from(
         &mut self,
         segments: &[Segment],
         mut base: Bytes,
-        lift: impl Fn(Bytes) -> Option<Bytes>,
+        round_up: impl Fn(Bytes) -> Option<Bytes>,
     ) -> Option<Bytes> {
         let around = segments
             .iter()
@@ -95,7 +95,7 @@ impl Occupancy {
                     break;
                 }
                 if base + segment.low < high {
-                    base = lift(high - segment.low)?;
+                    base = round_up(high - segment.low)?;
                     content = 0;
                 }
                 *runs = above;

@@ -82,7 +82,7 @@ pub struct Skyline<'a> {
     /// By section: the pinned items that cover it, with their offsets, ascending; empty if no items are pinned.
     pins: Vec<Vec<(u32, u64)>>,
     /// True if no item may rest where a pinned one is still to come.
-    heeds_pins: bool,
+    reserves_pins: bool,
     /// Bases below placed items, for undoing.
     bases: Vec<u64>,
     trail: Vec<Undo>,
@@ -113,7 +113,7 @@ impl<'a> Skyline<'a> {
             begin_here: ItemsLeft::new(&inst.items, sections),
             hashes: vec![Hashed::default(); sections],
             pins: vec![Vec::new(); if inst.pins.is_empty() { 0 } else { sections }],
-            heeds_pins: false,
+            reserves_pins: false,
             bases: Vec::new(),
             trail: Vec::new(),
             exact: (inst.exact.as_ref())

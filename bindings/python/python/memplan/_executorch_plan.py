@@ -231,12 +231,12 @@ def plan_graph(graph: Graph, sharing: Sharing, target: Target) -> Planned:
         if wrong := verify(problem, answer):
             raise RuntimeError(f"memplan made a wrong plan; please report it: {wrong[0]}")
         planned.cats += [sharing.cats[at] for at in gathered]
-        honoured = dict(enumerate(answer.overwritten))
+        accepted = dict(enumerate(answer.overwritten))
         for over, under, _, out, below in requests:
-            if honoured.get(over) == under:
+            if accepted.get(over) == under:
                 planned.bases[id(out)] = (out, below, 0)
                 planned.in_place += 1
-                honoured[over] = None
+                accepted[over] = None
         if group is None:
             names = {pool.name: arena for arena, pool in target.pools.items()}
             for at, name, offset in zip(roots, answer.chunk_pools, answer.offsets):

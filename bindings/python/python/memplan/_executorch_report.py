@@ -38,7 +38,7 @@ class Report:
     concatenated: int = 0
     """The number of concatenations that were removed, because their inputs lie in the output."""
     requests: int = 0
-    """The number of requests to lie over another tensor; most cannot be honoured because it is read later."""
+    """The number of requests to lie over another tensor; most cannot be accepted because it is read later."""
     is_greedys: bool = False
     """True if greedy's plan was smaller, and is used."""
     pools: Mapping[str, int] = field(default_factory=dict)

@@ -14,7 +14,7 @@ use crate::import::onnx::{
     OnnxError,
     infer::{
         Bodies,
-        open::{self, Unsettled, WORLDS},
+        open::{self, UnresolvedShape, WORLDS},
     },
     ops::{
         op::{Op, axis},
@@ -196,7 +196,7 @@ impl<'a> Host<'_, 'a, '_> {
     /// Returns the facts about a body's input: those passed in, otherwise those declared.
     fn body_input(&self, value: &ValueInfoProto, supplied: &Fact) -> Fact {
         let declared = self.context.declared(value);
-        let unsettled = Unsettled {
+        let unsettled = UnresolvedShape {
             name: value.name.as_deref().unwrap_or(""),
             maker: format!("passed to the body of operator {}", self.op.node.label()),
             declared: Some(value),

@@ -14,7 +14,7 @@ use crate::import::onnx::read::{node::Node, scope};
 
 /// The most steps in all lists together, far above those of any real model. Beyond it, the
 /// operators stay in the order given.
-const MOST_EDGES: usize = 1 << 20;
+const MAX_EDGES: usize = 1 << 20;
 
 #[derive(Default)]
 pub(super) struct Precedence<'a> {
@@ -67,7 +67,7 @@ impl<'a> Precedence<'a> {
         has_state: bool,
     ) -> BTreeSet<usize> {
         self.makers.extend(node.outputs().map(|(_, name)| (name, step)));
-        if self.edges > MOST_EDGES {
+        if self.edges > MAX_EDGES {
             let from = *self.fixed_from.get_or_insert(step);
             return if from == step { (0..step).collect() } else { BTreeSet::from([step - 1]) };
         }

@@ -13,7 +13,7 @@ use crate::{
     Bytes, OpSequence,
     import::onnx::{
         OnnxError,
-        infer::{open::Unsettled, shapes::shapes, worlds::Worlds},
+        infer::{open::UnresolvedShape, shapes::shapes, worlds::Worlds},
         ops::{
             op::{Op, Reason},
             row::{Row, Size},
@@ -142,7 +142,7 @@ pub(crate) fn infer(
         let rule = row.and_then(|row| row.types.get(index).or(row.types.last()));
         let by_rule = || rule.filter(|_| !held).and_then(|rule| rule.apply(op));
         let inferred = output.element.or_else(by_rule);
-        let unsettled = Unsettled {
+        let unsettled = UnresolvedShape {
             name,
             maker: format!("made by operator {}", node.label()),
             declared: value,

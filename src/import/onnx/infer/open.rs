@@ -63,7 +63,7 @@ pub(crate) fn answers(fact: &Fact) -> Vec<Answer> {
 }
 
 /// An output whose shape is to be settled.
-pub(crate) struct Unsettled<'a> {
+pub(crate) struct UnresolvedShape<'a> {
     pub(crate) name: &'a str,
     /// Its origin in messages: `made by operator 'conv1' (Conv)`.
     pub(crate) maker: String,
@@ -72,7 +72,7 @@ pub(crate) struct Unsettled<'a> {
     pub(crate) reason: Reason,
 }
 
-impl Unsettled<'_> {
+impl UnresolvedShape<'_> {
     /// Takes declared sizes where inference finds none, unless they are impossible, and compares
     /// the others. `branches` are shapes that the output can certainly have.
     pub(crate) fn reconcile(
@@ -334,7 +334,7 @@ pub(crate) fn input(value: &ValueInfoProto, context: &Context) -> Result<Fact, O
         return Ok(sequence_input(item, context.shape(name)));
     }
     let mut fact = context.declared(value);
-    let unsettled = Unsettled {
+    let unsettled = UnresolvedShape {
         name,
         maker: INPUT.to_owned(),
         declared: Some(value),
@@ -385,7 +385,7 @@ fn sequence_input(declared: Fact, given: Option<&Dims>) -> Fact {
 /// Asks the user for a shape that cannot be left open.
 pub(crate) fn ask_for_shape(name: &str, maker: &str, fact: &Fact, reason: &str, context: &Context) {
     let reason = reason.to_owned();
-    let unsettled = Unsettled { name, maker: maker.to_owned(), declared: None, reason };
+    let unsettled = UnresolvedShape { name, maker: maker.to_owned(), declared: None, reason };
     unsettled.ask(None, context, fact.dims.as_ref(), &unsettled.reason);
 }
 

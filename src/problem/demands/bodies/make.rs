@@ -8,7 +8,7 @@ use crate::{
             Body, PoolId,
             bodies::{
                 Bodies, Members,
-                needs::{Needs, Settled},
+                needs::{PlacementConstraints, Settled},
             },
             boxes::View,
             fault::{Fault, Obstacle},
@@ -49,7 +49,7 @@ pub(super) fn body(
 ) -> Result<Body, Fault> {
     let mut members = Members::from_slice(members);
     members.sort_unstable();
-    let needs = Needs::of(view, members.iter().copied(), is_root)?;
+    let needs = PlacementConstraints::of(view, members.iter().copied(), is_root)?;
     let reserved = |pool, origin| reserved(view, &members, pool, origin);
     let Settled { pools, fixed, extent } = needs.settle(view, reserved)?;
     let low = members.iter().map(|&(_, at)| at).min().unwrap_or(0);

@@ -14,14 +14,14 @@ use std::ops::Range;
 
 pub(super) use index::Index;
 use make::{body, reserved};
-use needs::Needs;
+use needs::PlacementConstraints;
 use pins::Pinned;
 use smallvec::{SmallVec, smallvec};
 
 use crate::{
     Bytes, Step,
     problem::{
-        Chunk, ChunkId, Link, Refusal, Request,
+        Chunk, ChunkId, Link, RejectReason, Request,
         demands::{
             Body, Clocks, Line, TimedBox, TimedBoxes,
             boxes::{View, concurrent},
@@ -32,10 +32,10 @@ use crate::{
 };
 
 /// Groups of more chunks than this have an [`Index`].
-pub(super) const MOST_LOOKED_AT: usize = if cfg!(test) { 1 } else { 16 };
+pub(super) const MAX_LOOKED_AT: usize = if cfg!(test) { 1 } else { 16 };
 
 /// The most lines by which lives are compared.
-const MOST_LINES: usize = 8;
+const MAX_LINES: usize = 8;
 
 /// All steps in which a chunk may be alive.
 pub(super) const ALL_STEPS: Range<i128> = Step::MIN as i128..Step::MAX as i128;
@@ -57,14 +57,14 @@ type Members = SmallVec<[(ChunkId, i128); 1]>;
 struct Group {
     members: Members,
     /// If a request has concerned the group: what its chunks ask.
-    needs: Option<Box<Needs>>,
+    needs: Option<Box<PlacementConstraints>>,
     /// The same for a group of many chunks: where they are found.
     index: Option<Box<Index>>,
     /// With several streams: the line on which the index has their lives.
     line: usize,
 }
 
-/// The bodies of a problem, and its honoured overwrites.
+/// The bodies of a problem, and its accepted overwrites.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(clippy::struct_field_names, reason = "they are the bodies, beside what joins them")]
 pub(crate) struct Bodies {
@@ -80,11 +80,11 @@ pub(crate) struct Bodies {
 /// The result of joining links.
 pub(crate) struct Resolved {
     pub(crate) bodies: Bodies,
-    pub(crate) refused: Vec<(usize, Refusal)>,
+    pub(crate) refused: Vec<(usize, RejectReason)>,
 }
 
 /// Joins parts and overwrites into bodies.
-pub(crate) struct Joiner<'a> {
+pub(crate) struct BodyBuilder<'a> {
     view: View<'a>,
     family: Family,
     links: Vec<Option<Link>>,
@@ -95,9 +95,9 @@ pub(crate) struct Joiner<'a> {
     overwritten: Vec<usize>,
     /// By chunk: the lists of chunks that it is kept apart from.
     apart: Vec<Vec<u32>>,
-    /// The bodies before any request is honoured, in the order of their first chunks.
+    /// The bodies before any request is accepted, in the order of their first chunks.
     bodies: Vec<Body>,
-    /// By body: true if it has a place only if a request that concerns it is honoured, as an overwriter need not have
+    /// By body: true if it has a place only if a request that concerns it is accepted, as an overwriter need not have
     /// the alignment of a root.
     is_open: Vec<bool>,
     /// With several streams, once a group has an index: moments by which lives are compared. On the line of a
@@ -106,7 +106,7 @@ pub(crate) struct Joiner<'a> {
     pinned: Pinned,
 }
 
-impl<'a> Joiner<'a> {
+impl<'a> BodyBuilder<'a> {
     /// Joins the parts, which always hold; requests may be refused.
     pub(crate) fn new(view: View<'a>, requests: &[Request]) -> Result<Self, Fault> {
         let count = view.chunks.len();
@@ -195,10 +195,10 @@ impl<'a> Joiner<'a> {
     /// Prepares a group for requests.
     fn prepare(&mut self, group: u32) -> Result<(), Fault> {
         let Group { members, needs, index, .. } = &self.groups[group as usize];
-        let lacks_index = index.is_none() && members.len() > MOST_LOOKED_AT;
+        let lacks_index = index.is_none() && members.len() > MAX_LOOKED_AT;
         if needs.is_none() {
             let is_root = |chunk| self.is_root(chunk);
-            let needs = Needs::of(&self.view, members.iter().copied(), is_root)?;
+            let needs = PlacementConstraints::of(&self.view, members.iter().copied(), is_root)?;
             self.groups[group as usize].needs = Some(Box::new(needs));
         }
         if lacks_index {
@@ -218,7 +218,7 @@ impl<'a> Joiner<'a> {
         if streams > 1 && self.lines.is_empty() {
             let lives = &self.view.demands.lives;
             let begins: Clocks = lives.iter().map(|life| &*life.begin).collect();
-            self.lines = Line::longest(&begins, streams.min(MOST_LINES));
+            self.lines = Line::longest(&begins, streams.min(MAX_LINES));
         }
         let members = &self.groups[group as usize].members;
         let length = |line: &Line| {
@@ -232,7 +232,7 @@ impl<'a> Joiner<'a> {
     /// Honours the requests that rules a to c allow and that leave every body a place.
     ///
     /// Fails if a body has no place because a request was refused.
-    pub(crate) fn honour(mut self, requests: &[Request]) -> Result<Resolved, Fault> {
+    pub(crate) fn accept(mut self, requests: &[Request]) -> Result<Resolved, Fault> {
         let mut refused = Vec::new();
         let (allowed, first) = self.allowed(requests, &mut refused);
         for &taken in &allowed {
@@ -258,9 +258,9 @@ impl<'a> Joiner<'a> {
     }
 
     /// Honours a request, or changes nothing and returns the reason.
-    fn attempt(&mut self, request: Request) -> Result<(), Refusal> {
+    fn attempt(&mut self, request: Request) -> Result<(), RejectReason> {
         if self.closes_ring(request) {
-            return Err(Refusal::NotBefore);
+            return Err(RejectReason::NotBefore);
         }
         self.overwrite(request).map_err(Fault::refusal)
     }
@@ -304,7 +304,7 @@ impl<'a> Joiner<'a> {
         &self,
         (a, b, shift): (u32, u32, i128),
         no_root: Option<ChunkId>,
-    ) -> Result<Needs, Fault> {
+    ) -> Result<PlacementConstraints, Fault> {
         if a != b {
             let (large, small, shift) = self.larger_first(a, b, shift);
             for &(chunk, at) in &self.groups[small as usize].members {
@@ -320,7 +320,8 @@ impl<'a> Joiner<'a> {
         let (Some(needs), Some(other)) = (&first.needs, &second.needs) else {
             return Err(Fault::NoCommonPool(first.members[0].0));
         };
-        let (mut needs, mut other) = (Needs::clone(needs), Needs::clone(other));
+        let (mut needs, mut other) =
+            (PlacementConstraints::clone(needs), PlacementConstraints::clone(other));
         if let Some(chunk) = no_root {
             other.no_longer_root(&self.view, (chunk, self.of[chunk.index()].1));
         }
@@ -329,7 +330,7 @@ impl<'a> Joiner<'a> {
             needs.settle(&self.view, |_, _| None)
         } else {
             // Chunks that are pinned already lie at no reserved bytes.
-            let unpinned = |needs: &Needs| needs.pinned().is_none();
+            let unpinned = |needs: &PlacementConstraints| needs.pinned().is_none();
             let [of_first, of_second] = [(&needs, first), (&other, second)]
                 .map(|(needs, group)| if unpinned(needs) { &group.members[..] } else { &[] });
             needs.add_all(&other, shift)?;
@@ -401,7 +402,7 @@ impl<'a> Joiner<'a> {
         let mut order: Vec<usize> = (0..members.len()).collect();
         order.sort_by_key(|&index| members[index].1);
         let pair = |old: usize, new: usize| (members[old.min(new)], members[old.max(new)]);
-        if members.len() <= MOST_LOOKED_AT {
+        if members.len() <= MAX_LOOKED_AT {
             let pairs = (0..order.len()).flat_map(|new| (0..new).map(move |old| (old, new)));
             let mut pairs = pairs.map(|(old, new)| pair(order[old], order[new]));
             return pairs.try_for_each(|(x, y)| self.check_pair(x, y));

@@ -8,7 +8,7 @@ use crate::{
     problem::{
         ChunkId,
         demands::{
-            AllowedPool, Few, Place, Pool, PoolId,
+            AllowedPool, Place, Pool, PoolId, ShortList,
             boxes::View,
             fault::{Fault, Obstacle},
         },
@@ -17,11 +17,11 @@ use crate::{
 
 /// Two for each power of two, of roots and of others. More of them contradict each other already, so that further
 /// ones change nothing.
-const MOST_ALIGNMENTS: usize = 2 * Bytes::BITS as usize + 1;
+const MAX_ALIGNMENTS: usize = 2 * Bytes::BITS as usize + 1;
 
 /// The needs of chunks at fixed distances: pools, pins, alignments and extent. Distances count from their origin.
 #[derive(Clone, Debug)]
-pub(super) struct Needs {
+pub(super) struct PlacementConstraints {
     first: ChunkId,
     /// The lowest byte of all, and the end of the highest.
     low: i128,
@@ -64,13 +64,13 @@ struct Congruence {
 
 /// The places that are left for a body.
 pub(super) struct Settled {
-    pub(super) pools: Few<AllowedPool>,
+    pub(super) pools: ShortList<AllowedPool>,
     /// The place of the lowest byte, if a pin fixes it.
     pub(super) fixed: Option<Place>,
     pub(super) extent: Bytes,
 }
 
-impl Needs {
+impl PlacementConstraints {
     /// The needs of chunks at distances from their origin.
     pub(super) fn of(
         view: &View<'_>,
@@ -167,7 +167,7 @@ impl Needs {
         if let Some(one) = self.alignments.iter_mut().find(|one| one.is_like(&new)) {
             one.first = one.first.min(new.first);
             one.count += new.count;
-        } else if self.alignments.len() < MOST_ALIGNMENTS {
+        } else if self.alignments.len() < MAX_ALIGNMENTS {
             self.alignments.push(new);
         }
     }
@@ -233,7 +233,7 @@ impl Needs {
                     .is_none_or(|limit| end.is_some_and(|end| end <= limit))
                     .then_some(AllowedPool { pool, modulus, rest })
             });
-        let pools: Few<AllowedPool> = allowed.collect();
+        let pools: ShortList<AllowedPool> = allowed.collect();
         if pools.is_empty() {
             return Err(fault);
         }

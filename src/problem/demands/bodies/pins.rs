@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use super::{ALL_STEPS, Index, Joiner, life, needs::Needs};
+use super::{ALL_STEPS, BodyBuilder, Index, life, needs::PlacementConstraints};
 use crate::problem::{
     ChunkId, Link, Request,
     demands::{
@@ -33,7 +33,7 @@ struct Pending {
     required: bool,
 }
 
-impl Joiner<'_> {
+impl BodyBuilder<'_> {
     /// Returns whether pins put the overwriter of a request where it overwrites the other chunk.
     pub(super) fn is_pinned_so(&self, request: &Request) -> bool {
         let [new, old] =
@@ -91,7 +91,7 @@ impl Joiner<'_> {
     pub(super) fn pin_joined(
         &mut self,
         (a, b, shift): (u32, u32, i128),
-        needs: &Needs,
+        needs: &PlacementConstraints,
     ) -> Result<(), Fault> {
         let Some((pool, origin)) = needs.pinned().filter(|_| a != b) else { return Ok(()) };
         let is_pinned = |group: u32| {

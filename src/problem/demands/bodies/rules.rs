@@ -1,15 +1,15 @@
 //! The rules by which requests to overwrite are taken or refused before their bodies are looked at.
 
-use super::{Joiner, later::Later};
-use crate::problem::{ChunkId, Refusal, Request, demands::is_over};
+use super::{BodyBuilder, later::Later};
+use crate::problem::{ChunkId, RejectReason, Request, demands::is_over};
 
-impl Joiner<'_> {
+impl BodyBuilder<'_> {
     /// Rules a to c; returns the requests that remain, each in their order, first the required ones and those without
     /// which pins cannot hold, and the number of these.
     pub(super) fn allowed(
         &self,
         requests: &[Request],
-        refused: &mut Vec<(usize, Refusal)>,
+        refused: &mut Vec<(usize, RejectReason)>,
     ) -> (Vec<usize>, usize) {
         let count = self.view.chunks.len();
         let mut taken: Vec<Option<usize>> = vec![None; count];
@@ -32,18 +32,21 @@ impl Joiner<'_> {
             let present = overwriters[old.index()];
             let refusal = self.rule_a(request).or_else(|| {
                 if later.contradicts(&self.view, new) {
-                    return Some(Refusal::ClocksContradict);
+                    return Some(RejectReason::ClocksContradict);
                 }
                 if taken[new.index()].is_some() {
-                    return Some(Refusal::OverwritesAnother);
+                    return Some(RejectReason::OverwritesAnother);
                 }
                 let present = present?;
                 let is_displaced = present > index;
                 let present = &requests[present];
                 let size = |chunk: ChunkId| self.view.chunks[chunk.index()].size;
                 let wins = rank(present) == 2 && size(new) > size(present.overwriter);
-                let refusal =
-                    if is_displaced { Refusal::Displaced } else { Refusal::OverwrittenByAnother };
+                let refusal = if is_displaced {
+                    RejectReason::Displaced
+                } else {
+                    RejectReason::OverwrittenByAnother
+                };
                 (!wins).then_some(refusal)
             });
             if let Some(refusal) = refusal {
@@ -52,7 +55,7 @@ impl Joiner<'_> {
             }
             if let Some(present) = present {
                 taken[requests[present].overwriter.index()] = None;
-                refused.push((present, Refusal::Displaced));
+                refused.push((present, RejectReason::Displaced));
             }
             taken[new.index()] = Some(index);
             overwriters[old.index()] = Some(index);
@@ -63,7 +66,7 @@ impl Joiner<'_> {
         (allowed, first)
     }
 
-    /// By chunk, true if its body has a place only if a request is honoured; empty if there is no such body.
+    /// By chunk, true if its body has a place only if a request is accepted; empty if there is no such body.
     fn open_chunks(&self) -> Vec<bool> {
         if !self.is_open.contains(&true) {
             return Vec::new();
@@ -78,17 +81,17 @@ impl Joiner<'_> {
     }
 
     /// Rule a: the overwriter's operator is the last reader, and every other reader is over before.
-    fn rule_a(&self, request: &Request) -> Option<Refusal> {
+    fn rule_a(&self, request: &Request) -> Option<RejectReason> {
         let (new, old) = (request.overwriter, request.overwritten);
         let chunk = |id: ChunkId| &self.view.chunks[id.index()];
         if chunk(new).size == 0 || chunk(old).size == 0 {
-            return Some(Refusal::Empty);
+            return Some(RejectReason::Empty);
         }
         if request.below >= chunk(new).size {
-            return Some(Refusal::NothingShared);
+            return Some(RejectReason::NothingShared);
         }
         if self.family.contains(new, old) {
-            return Some(Refusal::PartOfTheOther);
+            return Some(RejectReason::PartOfTheOther);
         }
         let stream = self.view.demands.of(new).stream;
         let (begin, end) = (self.view.begin(new), self.view.end(old));
@@ -97,14 +100,14 @@ impl Joiner<'_> {
                 if at == stream { end == begin + 1 } else { end <= begin }
             });
         if !is_last {
-            return Some(Refusal::NotLastReader);
+            return Some(RejectReason::NotLastReader);
         }
         let order = |id: ChunkId| (chunk(id).begin, chunk(id).end, id);
         let is_before = match self.view.demands.streams {
             1 => order(old) < order(new),
             _ => is_over(&self.view.begin(old), &begin),
         };
-        (!is_before).then_some(Refusal::NotBefore)
+        (!is_before).then_some(RejectReason::NotBefore)
     }
 
     /// Returns whether the overwritten chunk overwrites the overwriter, by itself or through others. On

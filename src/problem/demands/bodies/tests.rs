@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// The needs of the chunks of a body, and the pairs of them that clash, by looking at all of them.
-impl Joiner<'_> {
+impl BodyBuilder<'_> {
     fn overwrite_slowly(&mut self, request: Request) -> std::result::Result<(), Fault> {
         let (new, old) = (request.overwriter, request.overwritten);
         let link = Link { overwritten: old, offset: request.offset, below: request.below };
@@ -45,7 +45,7 @@ impl Joiner<'_> {
     }
 }
 
-impl Joiner<'_> {
+impl BodyBuilder<'_> {
     /// Compares the chunks of a body that were not pinned before with all that are.
     fn check_pins_slowly(
         &mut self,
@@ -176,7 +176,7 @@ fn a_chunk_is_compared_with_few_of_a_long_chain_on_any_stream() {
         }
     }
     let problem = problem.build().unwrap();
-    let mut joiner = Joiner::new(view(&problem).unwrap(), problem.requests()).unwrap();
+    let mut joiner = BodyBuilder::new(view(&problem).unwrap(), problem.requests()).unwrap();
     let mut most = 0;
     for &request in problem.requests() {
         let (group, at) = joiner.of[request.overwritten.index()];
@@ -189,11 +189,11 @@ fn a_chunk_is_compared_with_few_of_a_long_chain_on_any_stream() {
 
 #[test]
 fn requests_are_honoured_as_if_all_chunks_of_a_body_were_looked_at() {
-    let (mut honoured, mut refused, mut large, mut drawn) = (0, BTreeMap::new(), 0, 0);
+    let (mut accepted, mut refused, mut large, mut drawn) = (0, BTreeMap::new(), 0, 0);
     for seed in 0..2000_u64 {
         let Ok(problem) = random_problem(&mut Unstructured::new(&bytes_of(seed))) else { continue };
         let Some(view) = view(&problem) else { continue };
-        let mut slow = Joiner::new(view, problem.requests()).unwrap();
+        let mut slow = BodyBuilder::new(view, problem.requests()).unwrap();
         let mut expected = Vec::new();
         let (allowed, _) = slow.allowed(problem.requests(), &mut Vec::new());
         for &taken in &allowed {
@@ -207,19 +207,19 @@ fn requests_are_honoured_as_if_all_chunks_of_a_body_were_looked_at() {
         }
         expected.sort_by_key(|&(request, _)| request);
         let Resolved { bodies, refused: mut found } =
-            Joiner::new(view, problem.requests()).unwrap().honour(problem.requests()).unwrap();
+            BodyBuilder::new(view, problem.requests()).unwrap().accept(problem.requests()).unwrap();
         found.retain(|(request, _)| allowed.contains(request));
         assert_eq!(found, expected, "{problem:?}");
         assert_eq!(bodies, slow.finish().unwrap());
         drawn += u32::from(!view.demands.apart.is_empty() && view.demands.streams == 2);
-        honoured += bodies.links.iter().flatten().count();
+        accepted += bodies.links.iter().flatten().count();
         large += bodies.bodies.iter().filter(|body| body.members.len() > 4).count();
         for (_, refusal) in found {
             *refused.entry(refusal.to_string()).or_insert(0) += 1;
         }
     }
     // Clash, TwoPlaces, Misaligned, NoCommonPool, TwoPins, Pins or TooLarge.
-    assert!(honoured > 1000 && large > 50 && drawn > 5, "{honoured} {large} {drawn}");
+    assert!(accepted > 1000 && large > 50 && drawn > 5, "{accepted} {large} {drawn}");
     assert!(refused.len() >= 6, "{refused:?}");
 }
 
@@ -233,7 +233,7 @@ fn single_bodies_are_those_of_joining_nothing() {
         let demands = &Demands { parts: Vec::new(), ..view.demands.clone() };
         let view = View { demands, ..view };
         let Ok(single) = Bodies::of_single(view) else { continue };
-        assert_eq!(single, Joiner::new(view, &[]).unwrap().honour(&[]).unwrap().bodies);
+        assert_eq!(single, BodyBuilder::new(view, &[]).unwrap().accept(&[]).unwrap().bodies);
         drawn += single.bodies.len();
         fixed += single.fixed.len();
     }

@@ -307,7 +307,7 @@ fn what_packs_pieces_without_pins_packs_them_with_pins() {
 fn with_pins(turned: &Turned, is_heeding: bool) -> Restarts<'_> {
     let mut search = Restarts::new(&turned.inst, 0);
     if is_heeding {
-        search.valleys.sky.heed_pins();
+        search.valleys.sky.reserve_pins();
     }
     search
 }

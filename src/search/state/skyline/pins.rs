@@ -22,23 +22,23 @@ impl Skyline<'_> {
     }
 
     /// Keeps free the places of pinned items that are left, if there are any.
-    pub fn heed_pins(&mut self) {
-        self.heeds_pins = self.has_pins();
+    pub fn reserve_pins(&mut self) {
+        self.reserves_pins = self.has_pins();
     }
 
     /// Returns whether the places of pinned items that are left are kept free.
-    pub fn heeds_pins(&self) -> bool {
-        self.heeds_pins
+    pub fn reserves_pins(&self) -> bool {
+        self.reserves_pins
     }
 
     /// Returns whether an item is pinned and its place is kept free.
     pub fn is_heeded(&self, id: u32) -> bool {
-        self.heeds_pins && self.inst.pins[id as usize].is_some()
+        self.reserves_pins && self.inst.pins[id as usize].is_some()
     }
 
     /// The places of pinned items left over a section, the lowest first, if they are kept free.
     pub fn kept_free(&self, x: usize) -> impl Iterator<Item = Span> {
-        let pins = if self.heeds_pins { &self.pins[x][..] } else { &[] };
+        let pins = if self.reserves_pins { &self.pins[x][..] } else { &[] };
         let left = pins.iter().filter(|&&(id, _)| !self.is_placed(id));
         left.map(|&(id, low)| Span { low, high: low + self.inst.items[id as usize].size })
     }
@@ -46,7 +46,7 @@ impl Skyline<'_> {
     /// Returns whether an item that rests on a floor takes a place that is kept free, or lies elsewhere than it is
     /// pinned.
     pub fn takes_kept(&self, id: u32, floor: u64) -> bool {
-        if !self.heeds_pins {
+        if !self.reserves_pins {
             return false;
         }
         if let Some(offset) = self.inst.pins[id as usize] {

@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use crate::problem::demands::{Along, Clocks, Lives, TimedBoxes, longest_chains};
+use crate::problem::demands::{ChainIndex, Clocks, Lives, TimedBoxes, longest_chains};
 
 /// Looking at the boxes of one more span takes as long as passing this many boxes.
 const BOXES_PER_SPAN: u64 = if cfg!(test) { 1 } else { 64 };
@@ -15,7 +15,7 @@ const BOXES_PER_SPAN: u64 = if cfg!(test) { 1 } else { 64 };
 const SPANS_PER_BOX: u64 = 16;
 
 /// Boxes in spans of time.
-pub(super) struct Spans {
+pub(super) struct TimeBuckets {
     /// By body: its first box, and the number of all boxes at the end.
     first: Vec<usize>,
     /// By box: for each stream, the begin and the end, as numbers of 32 bits in the same order as the steps.
@@ -36,7 +36,7 @@ pub(super) struct Life<'a> {
     pub(super) spans: Range<usize>,
 }
 
-impl Spans {
+impl TimeBuckets {
     #[cfg(test)]
     pub(super) fn of(boxes: &[TimedBoxes]) -> Self {
         Self::until(boxes, &mut || false).unwrap()
@@ -57,7 +57,7 @@ impl Spans {
         if stop() {
             return None;
         }
-        let along = Along::begins(&lives, &chain.iter().copied());
+        let along = ChainIndex::begins(&lives, &chain.iter().copied());
         let life = |at: usize| {
             let (begun, over) = (along.before(lives.begin(at)), along.over_at(lives.end(at)));
             begun as usize..over as usize + 1

@@ -6,15 +6,15 @@ use smallvec::SmallVec;
 
 /// A list that mostly has one item, which then needs no memory of its own.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Few<T>(SmallVec<[T; 1]>);
+pub struct ShortList<T>(SmallVec<[T; 1]>);
 
-impl<T: fmt::Debug> fmt::Debug for Few<T> {
+impl<T: fmt::Debug> fmt::Debug for ShortList<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
     }
 }
 
-impl<T> Deref for Few<T> {
+impl<T> Deref for ShortList<T> {
     type Target = [T];
 
     fn deref(&self) -> &[T] {
@@ -22,7 +22,7 @@ impl<T> Deref for Few<T> {
     }
 }
 
-impl<'a, T> IntoIterator for &'a Few<T> {
+impl<'a, T> IntoIterator for &'a ShortList<T> {
     type Item = &'a T;
     type IntoIter = slice::Iter<'a, T>;
 
@@ -31,7 +31,7 @@ impl<'a, T> IntoIterator for &'a Few<T> {
     }
 }
 
-impl<T> FromIterator<T> for Few<T> {
+impl<T> FromIterator<T> for ShortList<T> {
     fn from_iter<I: IntoIterator<Item = T>>(items: I) -> Self {
         Self(SmallVec::from_iter(items))
     }

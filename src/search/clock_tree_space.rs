@@ -18,7 +18,7 @@ use crate::{
 const PAUSE: usize = 4096;
 
 /// The boxes that lie in a pool.
-pub(super) struct InClocks<'a> {
+pub(super) struct ClockTreeSpace<'a> {
     /// By body: the places of its boxes.
     places: &'a [Vec<usize>],
     tree: BoxTree,
@@ -67,7 +67,7 @@ pub(super) fn visited(
     Some(visited / samples().count().max(1) as u64)
 }
 
-impl<'a> InClocks<'a> {
+impl<'a> ClockTreeSpace<'a> {
     pub(super) fn new(places: &'a [Vec<usize>], streams: usize) -> Self {
         let tree = BoxTree::new(places.iter().map(Vec::len).sum(), streams);
         let taken = vec![Runs::default(); tree.len()];
@@ -103,13 +103,13 @@ impl<'a> InClocks<'a> {
         self.meetings(boxes).into_iter().map(top).max().unwrap_or(0)
     }
 
-    /// The lowest offset from `offset` on at which boxes are clear of all that is taken. `lift` raises an
+    /// The lowest offset from `offset` on at which boxes are clear of all that is taken. `round_up` raises an
     /// offset to the next allowed one; `None` if there is none.
     pub(super) fn lowest_from(
         &self,
         boxes: &[TimedBox],
         mut offset: Bytes,
-        lift: impl Fn(Bytes) -> Option<Bytes>,
+        round_up: impl Fn(Bytes) -> Option<Bytes>,
     ) -> Option<Bytes> {
         let mut meetings = self.meetings(boxes);
         let first = |(at, meeting): (usize, &mut Meeting<'_>)| {
@@ -120,7 +120,7 @@ impl<'a> InClocks<'a> {
             && low <= offset
         {
             if offset < high {
-                offset = lift(high)?;
+                offset = round_up(high)?;
             }
             next.extend(meetings[at].next(offset).map(|range| Reverse((range, at))));
         }
@@ -140,8 +140,8 @@ mod tests {
         search::{
             clashes::{Clashes, InPairs},
             in_spans::InSpans,
-            spans::Spans,
             statement::Statement,
+            time_buckets::TimeBuckets,
         },
     };
 
@@ -164,11 +164,11 @@ mod tests {
                 }
                 bodies.push(boxes);
             }
-            let (places, spans) = (ranks(&bodies), Spans::of(&bodies));
+            let (places, spans) = (ranks(&bodies), TimeBuckets::of(&bodies));
             let clashes = Clashes::between_all(&bodies).unwrap();
             let mut in_pairs = InPairs::new(&clashes);
             most_spans = spans.count.max(most_spans);
-            let mut taken = InClocks::new(&places, 2);
+            let mut taken = ClockTreeSpace::new(&places, 2);
             let mut in_spans = InSpans::new(&spans);
             let mut laid: Vec<(&TimedBox, Bytes)> = Vec::new();
             for (body, boxes) in bodies.iter().enumerate() {
@@ -183,11 +183,11 @@ mod tests {
                 };
                 let from = random.int_in_range(0..=3)?;
                 let expected = (from..).step_by(2).find(is_free);
-                let lift = |offset: Bytes| Some(offset + (offset - from) % 2);
-                assert_eq!(taken.lowest_from(boxes, from, lift), expected, "{bodies:?}");
-                let in_span = in_spans.lowest_from(body, boxes, from, lift);
+                let round_up = |offset: Bytes| Some(offset + (offset - from) % 2);
+                assert_eq!(taken.lowest_from(boxes, from, round_up), expected, "{bodies:?}");
+                let in_span = in_spans.lowest_from(body, boxes, from, round_up);
                 assert_eq!(in_span, expected, "{bodies:?}");
-                assert_eq!(in_pairs.lowest_from(body, from, lift), expected, "{bodies:?}");
+                assert_eq!(in_pairs.lowest_from(body, from, round_up), expected, "{bodies:?}");
                 // Nothing that is alive together with the body lies above these.
                 let together = boxes.iter().flat_map(|new| {
                     let old = laid.iter().filter(|(old, _)| concurrent(new, old));
@@ -226,7 +226,7 @@ mod tests {
         let problem = problem.build().unwrap();
         let statement = Statement::of(&problem);
         let places = ranks(&statement.boxes);
-        let mut taken = InClocks::new(&places, 4);
+        let mut taken = ClockTreeSpace::new(&places, 4);
         for (body, boxes) in statement.boxes.iter().enumerate() {
             taken.take(body, boxes, 0);
         }

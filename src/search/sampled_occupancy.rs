@@ -24,12 +24,12 @@ const MANY_BOXES: usize = if cfg!(test) { 8 } else { 4096 };
 const SAMPLES: usize = 256;
 
 /// The moments at which boxes are alive.
-pub(super) struct Moments {
+pub(super) struct SampledOccupancy {
     /// By body and box: a bit for each moment.
     alive: Vec<Vec<u64>>,
 }
 
-impl Moments {
+impl SampledOccupancy {
     /// Chooses moments at which boxes begin; `None` if boxes are alive at few of them.
     pub(super) fn of(boxes: &[TimedBoxes]) -> Option<Self> {
         let all = || boxes.iter().flatten();
@@ -61,12 +61,12 @@ impl Moments {
 
 /// The bytes that are taken at each moment in one pool.
 pub(super) struct AtMoments<'a> {
-    moments: &'a Moments,
+    moments: &'a SampledOccupancy,
     taken: Vec<Runs>,
 }
 
 impl<'a> AtMoments<'a> {
-    pub(super) fn new(moments: &'a Moments) -> Self {
+    pub(super) fn new(moments: &'a SampledOccupancy) -> Self {
         Self { moments, taken: vec![Runs::default(); MOMENTS] }
     }
 
@@ -79,16 +79,16 @@ impl<'a> AtMoments<'a> {
         }
     }
 
-    /// The lowest offset from `offset` on at which a body is clear of what is taken at its moments. `lift` raises an
+    /// The lowest offset from `offset` on at which a body is clear of what is taken at its moments. `round_up` raises an
     /// offset to the next allowed one; `None` if there is none.
     pub(super) fn lowest_from(
         &self,
         body: usize,
         boxes: &[TimedBox],
         offset: Bytes,
-        lift: impl Fn(Bytes) -> Option<Bytes>,
+        round_up: impl Fn(Bytes) -> Option<Bytes>,
     ) -> Option<Bytes> {
-        let mut offset = lift(offset)?;
+        let mut offset = round_up(offset)?;
         loop {
             let before = offset;
             for (one, alive) in boxes.iter().zip(&self.moments.alive[body]) {
@@ -97,7 +97,7 @@ impl<'a> AtMoments<'a> {
                     let low = offset + start;
                     let free = self.taken[moment].free_from(low, size);
                     if free > low {
-                        offset = lift(free - start)?;
+                        offset = round_up(free - start)?;
                     }
                 }
             }
@@ -171,7 +171,7 @@ mod tests {
             bytes: 0..size,
         };
         let boxes: Vec<TimedBoxes> = (0..10).map(|at| [timed(at, 8)].into()).collect();
-        let moments = Moments::of(&boxes).unwrap();
+        let moments = SampledOccupancy::of(&boxes).unwrap();
         let mut taken = AtMoments::new(&moments);
         for (at, offset) in [(0, 0), (1, 8), (2, 24), (3, 32), (4, 48), (5, 56)] {
             taken.take(at, &boxes[at], offset);
@@ -181,6 +181,6 @@ mod tests {
         };
         assert_eq!([0, 16, 17, 41].map(|from| lowest(from, 1)), [16, 16, 40, 64].map(Some));
         assert_eq!([lowest(0, 20), lowest(0, 32)], [Some(40), Some(64)]);
-        assert_eq!(Moments::of(&boxes[..7]).map(|_| ()), None);
+        assert_eq!(SampledOccupancy::of(&boxes[..7]).map(|_| ()), None);
     }
 }

@@ -6,13 +6,13 @@
 use crate::problem::demands::Lives;
 
 /// Tables that find the moments of a chain at which clocks are over.
-pub(crate) struct Along {
+pub(crate) struct ChainIndex {
     /// By stream and number of a step: the first moment of the chain at which the step is over, or the number of
     /// moments if there is none.
     first: Vec<Vec<u32>>,
 }
 
-impl Along {
+impl ChainIndex {
     /// Prepares for a chain of some of the begins. Of other lists, a moment is the latest step so far of each stream.
     pub(crate) fn begins(
         lives: &Lives,
@@ -58,7 +58,7 @@ mod tests {
             let (all, lives) = ten_lives(random, streams, 1)?;
             let begins: Clocks = all.iter().map(|[begin, _]| &begin[..]).collect();
             for chain in &longest_chains(&begins) {
-                let along = Along::begins(&lives, &chain.iter().copied());
+                let along = ChainIndex::begins(&lives, &chain.iter().copied());
                 for clock in lives.begins().chain(lives.ends()) {
                     let moments = || chain.iter().map(|&moment| lives.begin(moment as usize));
                     let over = moments().filter(|moment| !is_over(clock, moment));

@@ -19,7 +19,7 @@ use crate::{
         bound::Weight,
         demands::{
             Body, Clock, Clocks, Line, TimedBox,
-            bodies::{Index, MOST_LOOKED_AT},
+            bodies::{Index, MAX_LOOKED_AT},
             boxes::{TimedBoxes, concurrent, is_over},
             free_bytes::FreeBytes,
         },
@@ -28,7 +28,7 @@ use crate::{
 
 /// Chunks that are alive together.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Crowd {
+pub(crate) struct PeakSet {
     /// A lower bound of the pool that they need, in bytes.
     pub(crate) bytes: Bytes,
     /// The step in which they are alive, if there is one stream.
@@ -43,7 +43,7 @@ pub(super) struct Slab {
     pub(super) time: TimedBox,
     /// The bytes that no other body can have: without alignment, and in cells of the alignment.
     pub(super) plain: Bytes,
-    pub(super) celled: Bytes,
+    pub(super) aligned_bytes: Bytes,
 }
 
 /// The earlier boxes of a list.
@@ -56,7 +56,7 @@ enum Earlier {
 
 impl Earlier {
     fn of(boxes: &[(ChunkId, TimedBox)]) -> Self {
-        if boxes.len() <= MOST_LOOKED_AT {
+        if boxes.len() <= MAX_LOOKED_AT {
             return Self::All;
         }
         let begins: Clocks = boxes.iter().map(|(_, one)| &*one.begin).collect();
@@ -82,14 +82,14 @@ impl Problem {
         &self,
         time: Option<Duration>,
         stop: &mut dyn FnMut() -> bool,
-    ) -> Result<Crowd, Crowd> {
+    ) -> Result<PeakSet, PeakSet> {
         let start = Instant::now();
         let mut is_over = || time.is_some_and(|time| time <= start.elapsed()) || stop();
         // In steps, the peak is found whatever the number of chunks, and pins and reserved ranges count.
         if let Some(linear) = self.linear_until(&mut is_over) {
             let Bound { bytes, peak_step } = linear.lower_bound();
             let chunks = linear.alive_at(peak_step).collect();
-            return Ok(Crowd { bytes, step: 0, chunks });
+            return Ok(PeakSet { bytes, step: 0, chunks });
         }
         let crowd = if self.demands().is_some_and(|demands| demands.streams > 1) {
             let time = time.map(|time| time.saturating_sub(start.elapsed()));
@@ -101,7 +101,7 @@ impl Problem {
     }
 
     /// A crowd with the bytes that the pools need for it.
-    fn in_pools(&self, crowd: Crowd) -> Crowd {
+    fn in_pools(&self, crowd: PeakSet) -> PeakSet {
         match self.pools() {
             // The highest end of a pin is a bound as well. The size of a pool is a multiple of the alignment,
             // or its capacity.
@@ -109,7 +109,7 @@ impl Problem {
                 let bytes = crowd.bytes.max(self.pinned_end());
                 let limit = pool.capacity.unwrap_or(Bytes::MAX);
                 let aligned = pool.aligned(self, bytes).unwrap_or(Bytes::MAX);
-                Crowd { bytes: if bytes <= limit { aligned.min(limit) } else { bytes }, ..crowd }
+                PeakSet { bytes: if bytes <= limit { aligned.min(limit) } else { bytes }, ..crowd }
             }
             _ => crowd,
         }
@@ -136,11 +136,11 @@ impl Problem {
 
     /// Adds the bytes of a body to a list.
     pub(super) fn add_slabs(&self, body: &Body, slabs: &mut Vec<Slab>) {
-        let celled = |bytes: &Range<Bytes>| self.celled(body, bytes);
+        let aligned_bytes = |bytes: &Range<Bytes>| self.aligned_bytes(body, bytes);
         let slab = |chunk: ChunkId, time: TimedBox| Slab {
             chunk,
             plain: time.bytes.end - time.bytes.start,
-            celled: celled(&time.bytes),
+            aligned_bytes: aligned_bytes(&time.bytes),
             time,
         };
         // The boxes of one chunk share nothing.
@@ -169,7 +169,7 @@ impl Problem {
     }
 
     /// The bytes of the cells of the alignment that some bytes of a body alone touch, wherever it lies.
-    pub(super) fn celled(&self, body: &Body, bytes: &Range<Bytes>) -> Bytes {
+    pub(super) fn aligned_bytes(&self, body: &Body, bytes: &Range<Bytes>) -> Bytes {
         let alignment = self.alignment();
         let rest = body.pools.first().map_or(0, |allowed| allowed.rest);
         let cell = |at: Bytes| align_up(at + rest % alignment, alignment);
@@ -184,8 +184,8 @@ impl Problem {
     /// The bytes that a body needs in each step, with one stream.
     pub(crate) fn body_weights(&self, body: &Body) -> SmallVec<[LiveWeight; 1]> {
         if let Some((&[begin], &[end])) = self.only_life(body) {
-            let (plain, celled) = (body.extent, self.celled(body, &(0..body.extent)));
-            return smallvec![LiveWeight { begin, end, plain, celled }];
+            let (plain, aligned_bytes) = (body.extent, self.aligned_bytes(body, &(0..body.extent)));
+            return smallvec![LiveWeight { begin, end, plain, aligned_bytes }];
         }
         // The boxes of one chunk share nothing.
         if let [_] = *body.members {
@@ -193,15 +193,15 @@ impl Problem {
                 begin: begin[0],
                 end: end[0],
                 plain: bytes.end - bytes.start,
-                celled: self.celled(body, &bytes),
+                aligned_bytes: self.aligned_bytes(body, &bytes),
             };
             return self.boxes_of(body).into_iter().map(weight).collect();
         }
-        let weight = |Slab { time, plain, celled, .. }: Slab| LiveWeight {
+        let weight = |Slab { time, plain, aligned_bytes, .. }: Slab| LiveWeight {
             begin: time.begin[0],
             end: time.end[0],
             plain,
-            celled,
+            aligned_bytes,
         };
         self.slabs(body).into_iter().map(weight).collect()
     }
@@ -213,26 +213,26 @@ impl Problem {
 
     /// The first step of the only stream with the most bytes alive, and the bytes that the pools need for that step
     /// or, because of pins and reserved ranges, for any other.
-    fn peak(&self) -> Crowd {
+    fn peak(&self) -> PeakSet {
         let cut_off = self.cut_off();
-        let mut crowd = Crowd::default();
+        let mut crowd = PeakSet::default();
         let weights = self.bodies().iter().flat_map(|body| self.body_weights(body));
         self.sweep_weights(weights, self.bodies().len(), |step, alive| {
             let bytes = self.alive(alive, cut_off);
             if bytes > crowd.bytes {
-                crowd = Crowd { bytes, step, chunks: Vec::new() };
+                crowd = PeakSet { bytes, step, chunks: Vec::new() };
             }
         });
         let height = self.height_around_fixed();
         let height = if cut_off == 0 { self.align_up(height) } else { height };
-        Crowd { bytes: crowd.bytes.max(height), ..crowd }
+        PeakSet { bytes: crowd.bytes.max(height), ..crowd }
     }
 
     /// The bytes alive with these bytes and cells. Sizes of pools are multiples of the alignment, unless a capacity
     /// cuts one off.
     fn alive(&self, alive: Weight, cut_off: Bytes) -> Bytes {
         let plain = if cut_off == 0 { self.align_up(alive.plain.0) } else { alive.plain.0 };
-        plain.max(alive.celled.0.saturating_sub(cut_off))
+        plain.max(alive.aligned_bytes.0.saturating_sub(cut_off))
     }
 
     /// The least size of the only pool in which the bytes of some step have room around pins and reserved ranges;
@@ -271,7 +271,7 @@ impl Problem {
             begin,
             end,
             plain: 0,
-            celled: 0,
+            aligned_bytes: 0,
         });
         let (mut begun, mut ended) = (begun.iter().peekable(), ended.iter().peekable());
         let mut most = 0;
