@@ -17,7 +17,7 @@ from executorch.exir import memory
 from executorch.exir.delegate import executorch_call_delegate
 
 from ._executorch_graph import Kernels
-from ._executorch_line import _all, _bound, flat, modules_of, spec_of, specs_of, viewed
+from ._executorch_line import _all, _bound, base_of, flat, modules_of, spec_of, specs_of, viewed
 from ._executorch_state import is_copy
 from ._shadow import Fault, Segment, Shadow, Written, lost, overwritten
 
@@ -52,7 +52,7 @@ class MethodAudit:
             for spec in specs_of(node):
                 if node.target is not memory.alloc:
                     self.names.setdefault(id(spec), node.name)
-                if (base := getattr(spec, "storage_base", None)) is not None:
+                if (base := base_of(spec)) is not None:
                     self.relatives[self._relative(id(spec))] = self._relative(id(base))
             for written in self._outs(node):
                 self.written.add(id(written))

@@ -9,7 +9,7 @@ from typing import Any
 
 from executorch.exir import memory
 
-from ._executorch_line import Inside, Line, flat, spec_of, specs_of, viewed
+from ._executorch_line import Inside, Line, base_of, flat, spec_of, specs_of, viewed
 from ._executorch_state import UPDATES
 
 Kernels = Mapping[str, tuple[int, ...]]
@@ -200,11 +200,6 @@ class Cat:
     node: Any
     whole: Any
     parts: list[tuple[Any, int]]
-
-
-def base_of(spec):
-    """The spec that this one is declared to lie in; ExecuTorch 1.0 has none."""
-    return getattr(spec, "storage_base", None)
 
 
 _SAME_ORDER = {

@@ -134,6 +134,26 @@ def spec_of(node, place: int = 0):
     return spec
 
 
+def base_of(spec):
+    """The spec that this one is declared to lie in. ExecuTorch 1.5.1 calls it `storage_base`, and development versions
+    `inplace_base`; 1.0 has none."""
+    base = getattr(spec, "storage_base", None)
+    return getattr(spec, "inplace_base", None) if base is None else base
+
+
+def base_offset(spec) -> int:
+    """The byte of the other spec at which this one begins."""
+    return getattr(spec, "storage_base_offset", 0)
+
+
+def lay_in(spec, base, offset: int) -> None:
+    """Declares a spec to lie in another one, as far as this version of ExecuTorch has words for it."""
+    if hasattr(spec, "storage_base"):
+        spec.storage_base, spec.storage_base_offset = base, offset
+    elif hasattr(spec, "inplace_base") and offset == 0:
+        spec.inplace_base = base
+
+
 def specs_of(node) -> list:
     specs = node.meta.get("spec")
     return [spec for spec in (specs if isinstance(specs, (list, tuple)) else [specs]) if spec is not None]

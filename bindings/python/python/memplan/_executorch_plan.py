@@ -9,7 +9,8 @@ from typing import Any
 from executorch.exir.memory_planning import MemoryAlgoResult, SpecAllocResult
 
 from . import Pool, Problem, plan, verify
-from ._executorch_graph import Cat, Graph, base_of
+from ._executorch_graph import Cat, Graph
+from ._executorch_line import base_of, base_offset
 from ._executorch_state import State, WriteBack, phantoms
 
 # The one object that all specs of an arena belong to; only ExecuTorch's verifier reads it.
@@ -81,7 +82,7 @@ class Chunks:
     def __init__(self, graph: Graph, copies: list, state: State | None = None):
         self.graph = graph
         declared = [
-            (spec, base_of(spec), spec.storage_base_offset) for spec in graph.specs if base_of(spec) is not None
+            (spec, base_of(spec), base_offset(spec)) for spec in graph.specs if base_of(spec) is not None
         ]
         self.merged = [(out, below, offset) for _, out, below, offset in copies] + phantoms(graph)
         self.links = {graph.index[id(spec)]: (below, offset) for spec, below, offset in declared + self.merged}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 import torch
 
-from ._executorch_line import flat, spec_of
+from ._executorch_line import base_of, flat, spec_of
 from ._executorch_state import phantoms
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ def bound_of_all_choices(graph: Graph, sharing: Sharing) -> int:
             over[root(graph.index[id(a)], over)] = root(graph.index[id(b)], over)
 
     for spec in graph.specs:
-        if (base := getattr(spec, "storage_base", None)) is not None:
+        if (base := base_of(spec)) is not None:
             join(spec, base, number)
     for _, out, below, _ in sharing.copies:
         join(out, below, number)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from executorch.exir import memory
 
-from ._executorch_line import flat, spec_of, specs_of, viewed
+from ._executorch_line import base_of, flat, spec_of, specs_of, viewed
 
 if TYPE_CHECKING:
     from ._executorch_graph import Graph, Kernels
@@ -100,7 +100,7 @@ class State:
 
     def _fits(self, spec, buffer, members: list) -> bool:
         graph = self.graph
-        if any(id(member) in self.outputs or getattr(member, "storage_base", None) is not None for member in members):
+        if any(id(member) in self.outputs or base_of(member) is not None for member in members):
             return False
         same = spec.scalar_type == buffer.scalar_type and spec.nbytes() == buffer.nbytes() and spec.nbytes() > 0
         return same and not spec.is_dynamic_shape_tensor and graph.arena(spec) == graph.arena(buffer)
@@ -148,10 +148,10 @@ def phantoms(graph: Graph) -> list[tuple[Any, Any, int]]:
         return []
     known = {id(spec) for node in graph.nodes if node is not graph.top[-1] for spec in specs_of(node)}
     written = [spec_of(node.args[0]) for node in graph.top if is_copy(node)]
-    buffers = [spec for spec in written if id(spec) in graph.index and getattr(spec, "storage_base", None) is None]
+    buffers = [spec for spec in written if id(spec) in graph.index and base_of(spec) is None]
     found = []
     for spec in specs_of(graph.top[-1]):
-        if id(spec) in known or id(spec) not in graph.index or getattr(spec, "storage_base", None) is not None:
+        if id(spec) in known or id(spec) not in graph.index or base_of(spec) is not None:
             continue
         size = graph.sizes[graph.index[id(spec)]]
         hosts = [host for host in buffers if graph.sizes[graph.index[id(host)]] == size]

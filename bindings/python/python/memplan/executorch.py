@@ -27,7 +27,7 @@ from executorch.exir.tensor import ALIGNMENT
 from . import Pool, Problem, plan
 from ._executorch_audit import MethodAudit, methods
 from ._executorch_graph import Graph, Kernels
-from ._executorch_line import flat, modules_of, spec_of
+from ._executorch_line import flat, lay_in, modules_of, spec_of
 from ._executorch_plan import Planned, Sharing, Target, plan_graph
 from ._executorch_report import Report, bound_of_all_choices, folding, method_name
 from ._executorch_state import State, is_copy
@@ -189,8 +189,7 @@ class _Algorithm:
         for spec, place in best.result.spec_dict.items():
             spec.mem_id, spec.mem_obj_id, spec.mem_offset = place.mem_id, place.mem_obj_id, place.mem_offset
         for spec, below, offset in best.bases.values():
-            if hasattr(spec, "storage_base"):
-                spec.storage_base, spec.storage_base_offset = below, offset
+            lay_in(spec, below, offset)
         self.removed += best.copies + [cat.node for cat in best.cats]
         sizes = dict(enumerate(best.result.bufsizes))
         pools = {pool.name: sizes.pop(arena) for arena, pool in self.pools.items()}
