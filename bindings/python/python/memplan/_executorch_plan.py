@@ -91,6 +91,7 @@ class Chunks:
         self._members: dict[int, list[int]] = {}
         for at, root in enumerate(self.base):
             self._members.setdefault(root, []).append(at)
+        self.outputs = state.outputs if state is not None else set()
         self.backs: list[WriteBack] = []
         """Buffers whose values are made in them."""
         self.versions = 0
@@ -103,6 +104,10 @@ class Chunks:
             self.begins[root] = min(self.begins[root], graph.begins[at])
             self.ends[root] = max(self.ends[root], graph.ends[at])
         self.roots = [at for at in range(len(graph.specs)) if at not in self.links]
+
+    def _has_output(self, root: int) -> bool:
+        """True if a chunk holds an output of the graph."""
+        return any(id(self.graph.specs[member]) in self.outputs for member in self.members(root))
 
     def members(self, root: int) -> list[int]:
         """The specs of a chunk."""
@@ -168,6 +173,9 @@ class Chunks:
             return []
         for spec, offset in cat.parts:
             at = graph.index[id(spec)]
+            # Whoever runs the graph may write its outputs, so no two of them share bytes.
+            if self._has_output(base[at]) and self._has_output(base[whole]):
+                return []
             entire = inner[at] == 0 and graph.sizes[base[at]] == graph.sizes[at]
             end = inner[whole] + offset + graph.sizes[at]
             if not entire or base[at] == base[whole] or base[at] not in number or base[whole] not in number:

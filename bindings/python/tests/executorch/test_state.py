@@ -252,7 +252,14 @@ def joined(net, x):
     return torch.cat([y * 2, y.sin()]), y.sum()
 
 
-@pytest.mark.parametrize("function", [last_linear, two_views, copies_of_an_input, joined])
+def joined_and_copied(net, x):
+    # The copy of a part is an output, and so is the whole.
+    y = net.linear(x)
+    a = y * 2
+    return torch.cat([a, y.sin()]), a.clone()
+
+
+@pytest.mark.parametrize("function", [last_linear, two_views, copies_of_an_input, joined, joined_and_copied])
 def test_copies_into_outputs(function):
     torch.manual_seed(0)
     x = image(1, 12, 16)
