@@ -3,10 +3,10 @@
 mod groups;
 mod values;
 
-use std::{ops::Range, path::PathBuf};
+use std::{ops::Range, path::PathBuf, time::Duration};
 
 use clap::{Args, Parser, Subcommand};
-use memplan::{Input, Limits, Planner, Step, Strategy};
+use memplan::{Input, Limits, Planner, Step, Strategy, recompute};
 
 pub(crate) use groups::{InputArgs, LaterArgs, OrderArgs, PlacingArgs, SearchArgs, StrategyArgs};
 pub(crate) use values::SharedNames;
@@ -50,6 +50,8 @@ pub(crate) enum Command {
     Convert(ConvertArgs),
     /// Look for an order of the operators that needs less memory.
     Reorder(ReorderArgs),
+    /// Run some operators twice so that the pool fits a capacity, at the least extra cost.
+    Recompute(RecomputeArgs),
     /// List the operators by kind, with views, in-place outputs and new memory.
     Ops(OpsArgs),
     /// Print a completion script for a shell.
@@ -252,6 +254,53 @@ pub(crate) struct ReorderArgs {
 impl ReorderArgs {
     pub(crate) fn limits(&self) -> Limits {
         self.searching.limits()
+    }
+}
+
+#[derive(Debug, Args)]
+#[command(group = clap::ArgGroup::new("question").required(true).args(["capacity", "curve"]))]
+pub(crate) struct RecomputeArgs {
+    /// A model, an operator sequence in JSON, or `-` for standard input. The costs are those of the
+    /// file; for a model, they follow from its shapes.
+    pub(crate) input: PathBuf,
+    #[command(flatten)]
+    pub(crate) reading: InputArgs,
+    /// The size that the pool must not exceed, such as 1048576 or 40MiB. If nothing fits, nothing is
+    /// written and the exit code is 1.
+    #[arg(long, value_name = "SIZE", value_parser = capacity)]
+    pub(crate) capacity: Option<u64>,
+    /// Print a table of the extra cost at this many sizes, from the least that is found to that
+    /// without recomputation; with -o, draw it as .svg.
+    #[arg(long, value_name = "POINTS", conflicts_with_all = ["capacity", "reorder"], value_parser = clap::value_parser!(u16).range(2..=200))]
+    pub(crate) curve: Option<u16>,
+    /// Search nodes; a million of this search takes about a second [default: 1000000].
+    #[arg(long, value_name = "NODES", value_parser = clap::value_parser!(u64).range(1..))]
+    effort: Option<u64>,
+    /// Time limit of the search, such as 2s or 500ms; the answer then depends on the machine.
+    #[arg(long, value_name = "TIME", value_parser = values::duration)]
+    time_limit: Option<Duration>,
+    #[command(flatten)]
+    pub(crate) placing: PlacingArgs,
+    /// Look for a better order of the operators and their copies as well.
+    #[arg(long)]
+    pub(crate) reorder: bool,
+    /// Write the operators with their copies as .json or, with --curve, the picture as .svg.
+    #[arg(short, long, value_name = "OUT")]
+    pub(crate) output: Option<PathBuf>,
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+impl RecomputeArgs {
+    /// Limits the search by time alone if only a time is given.
+    pub(crate) fn limits(&self) -> Limits {
+        let limits = match (self.effort, self.time_limit) {
+            (None, None) => recompute::default_limits(),
+            (None, Some(_)) => Limits::default(),
+            (Some(nodes), _) => Limits::default().nodes(nodes),
+        };
+        self.time_limit.map_or(limits, |time| limits.time(time))
     }
 }
 

@@ -12,6 +12,7 @@ mod micro;
 mod ops;
 mod planning;
 mod progress;
+mod recompute;
 mod reorder;
 mod rules;
 mod show;
@@ -78,6 +79,7 @@ fn main() -> ExitCode {
         Some(Command::Explain(args)) => commands::explain(args),
         Some(Command::Convert(args)) => commands::convert(args),
         Some(Command::Reorder(args)) => reorder::reorder(args),
+        Some(Command::Recompute(args)) => recompute::recompute(args),
         Some(Command::Ops(args)) => ops::ops(args),
         Some(Command::Completions { shell }) => manual::completions(*shell),
         Some(Command::Man { command }) => manual::page(command.as_deref()),

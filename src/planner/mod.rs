@@ -8,6 +8,7 @@ mod cache;
 mod compare;
 mod fit;
 mod memories;
+mod recomputed;
 mod reordered;
 mod run;
 
@@ -19,6 +20,7 @@ pub use banked::TrafficReference;
 pub use cache::PlanCache;
 pub use compare::{Comparison, ComparisonRow, LeftOut, Measurement, compare};
 pub use fit::PlanFit;
+pub use recomputed::{RecomputedFit, RecomputedPlan, RecomputedPlanError, Recomputing};
 pub use reordered::ReorderedPlan;
 
 use crate::{

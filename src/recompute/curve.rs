@@ -57,7 +57,7 @@ pub fn curve(
     options: &Recompute<'_>,
     points: usize,
 ) -> Result<Curve, RecomputeError> {
-    options.curve_flat(Sequences { given: sequence, flat: sequence }, points)
+    options.curve_flat(sequence, sequence, points)
 }
 
 /// The choice for a capacity, and the bound on its cost.
@@ -68,7 +68,14 @@ struct Answer {
 }
 
 impl Recompute<'_> {
-    fn curve_flat(&self, sequences: Sequences<'_>, points: usize) -> Result<Curve, RecomputeError> {
+    /// Does the same for `given` with its bodies, where `flat` has their workspace instead of them.
+    pub(crate) fn curve_flat(
+        &self,
+        given: &OpSequence,
+        flat: &OpSequence,
+        points: usize,
+    ) -> Result<Curve, RecomputeError> {
+        let sequences = Sequences { given, flat };
         let model = self.model(sequences.given, sequences.flat)?;
         let given_peak = self.peak(sequences.flat)?;
         let peak_bound = bound::peak(&model).min(given_peak);

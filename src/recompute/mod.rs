@@ -20,6 +20,7 @@
 //! | `expand` | the expanded sequence |
 //! | `found` | the answers of a search |
 //! | `curve` | answers for many capacities |
+//! | `shapes` | costs of the operators of a model, from their shapes |
 
 mod anneal;
 mod bound;
@@ -33,6 +34,7 @@ mod model;
 mod repair;
 mod search;
 mod seeds;
+mod shapes;
 mod sweep;
 #[cfg(test)]
 mod tests;
@@ -40,6 +42,7 @@ mod tests;
 pub use curve::{Curve, CurvePoint, curve};
 pub use expand::{LaterRun, expand};
 pub use found::{Recomputation, Recomputed};
+pub use shapes::with_costs_from_shapes;
 
 use crate::{
     Bytes, Limits, Observer, OpSequence, ProblemError, SequenceError,

@@ -214,9 +214,6 @@ impl Search<'_, '_, '_> {
                 self.candidates.iter().copied().filter(is_dropped).collect();
             dropped.sort_by_key(|&one| Reverse((self.model.cost[one as usize], one)));
             for operator in dropped {
-                if self.effort.is_spent() {
-                    return;
-                }
                 let threshold = std::mem::take(&mut thresholds[operator as usize]);
                 let tried = self.score(thresholds);
                 if tried.peak <= self.budget && tried.cost <= score.cost {

@@ -82,6 +82,16 @@ impl<'m, 'e, 'o> Search<'m, 'e, 'o> {
         self.polish(nothing, Trials::AllAtFirst);
         self.cut();
         anneal::anneal(self);
+        self.tidy();
+    }
+
+    /// Undoes what saves no cost: operators that run later without need.
+    fn tidy(&mut self) {
+        if let Some(Choice { mut thresholds, .. }) = self.best.take() {
+            self.keep_again(&mut thresholds);
+            let score = self.score(&thresholds);
+            self.best = Some(Choice { thresholds, score });
+        }
     }
 
     /// Looks for any choice within the budget.

@@ -23,6 +23,7 @@ mod offsets;
 mod operators;
 mod pools;
 mod profile;
+mod recomputation;
 mod reordering;
 mod rules;
 mod size;
@@ -63,13 +64,16 @@ pub use offsets::offsets;
 pub use operators::operator_kinds_json;
 pub use operators::{OperatorKind, Outputs, operator_kinds, operator_table};
 pub use pools::{by_pool, in_buffers, pool_title};
+pub use recomputation::{recomputation, recompute_curve};
+#[cfg(feature = "files")]
+pub use recomputation::{recomputation_json, recompute_curve_json};
 pub use reordering::reordering;
 #[cfg(feature = "files")]
 pub use reordering::reordering_json;
 pub use rules::rules;
 pub use size::Size;
 pub use summary::{bound_name, dims, scoped, summary};
-pub use svg::{SvgOptions, memory_map_svg, simulation_svg};
+pub use svg::{SvgOptions, memory_map_svg, recompute_curve_svg, simulation_svg};
 #[cfg(feature = "files")]
 pub use trace::trace;
 pub use traffic::traffic;

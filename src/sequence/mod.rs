@@ -24,6 +24,7 @@ mod builder;
 mod captured;
 mod check;
 mod control;
+mod cost;
 mod declare;
 mod dims;
 mod error;

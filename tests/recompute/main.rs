@@ -5,6 +5,7 @@ mod common;
 
 mod curves;
 mod oracle;
+mod planned;
 mod refusals;
 mod right;
 mod steps;

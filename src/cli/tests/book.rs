@@ -14,6 +14,7 @@ use shared::shared_path;
 const EXAMPLE: &str = "book/src/figures/example.json";
 const BRANCHES: &str = "book/src/figures/branches.json";
 const POOLS: &str = "book/src/figures/pools.json";
+const STEP: &str = "book/src/figures/step.json";
 const OVERWRITE: &str = "book/src/figures/overwrite.json";
 
 #[rstest]
@@ -26,6 +27,8 @@ const OVERWRITE: &str = "book/src/figures/overwrite.json";
 #[case("branches.explain.txt", &["explain", BRANCHES, "--reorder", "--alignment", "1"], None)]
 #[case("pools.map.txt", &["show", POOLS, "--height", "8"], None)]
 #[case("verify.txt", &["verify", OVERWRITE, "book/src/figures/wrong.plan.json"], None)]
+#[case("step.curve.txt", &["recompute", STEP, "--curve", "8"], None)]
+#[case("step.recompute.txt", &["recompute", STEP, "--capacity", "160KiB"], None)]
 #[case("help.txt", &["--help"], None)]
 #[case("ops.txt", &["ops", "tests/models/encoder.onnx", "--inplace", "elementwise"], None)]
 fn the_figure_is_what_the_tool_prints(
@@ -133,6 +136,15 @@ fn compare_figure(figure: &str, printed: &str) {
     snapbox::Assert::new()
         .action_env(snapbox::assert::DEFAULT_ACTION_ENV)
         .eq(printed, snapbox::Data::read_from(&path, Some(snapbox::data::DataFormat::Text)).raw());
+}
+
+#[test]
+fn the_curve_is_drawn_as_the_tool_does() {
+    let folder = tempfile::tempdir().unwrap();
+    let drawn = folder.path().join("step.curve.svg");
+    let run = memplan(&["recompute", STEP, "--curve", "8", "-o", drawn.to_str().unwrap()]);
+    assert_eq!(run.code, 0);
+    compare_figure("step.curve.svg", &fs::read_to_string(drawn).unwrap());
 }
 
 /// Draws a figure and compares it with the one in the book.

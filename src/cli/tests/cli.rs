@@ -12,6 +12,8 @@ mod orders;
 mod outputs;
 #[path = "cli/pools.rs"]
 mod pools;
+#[path = "cli/recompute.rs"]
+mod recompute;
 #[path = "cli/searches.rs"]
 mod searches;
 #[path = "../../../tests/common/shared.rs"]

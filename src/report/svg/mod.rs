@@ -4,6 +4,7 @@
 //! colour with dashed seams. Free bytes are hatched. On top are the live bytes at each step and the
 //! bound: their peak, or a larger one that a search has proven.
 
+mod curve;
 mod frame;
 mod simulation;
 mod style;
@@ -30,6 +31,7 @@ use crate::{
         times::Times,
     },
 };
+pub use curve::recompute_curve_svg;
 pub use simulation::simulation_svg;
 pub(super) use style::STYLE;
 

@@ -1,0 +1,271 @@
+//! A plan that fits a capacity because some operators run twice.
+
+use std::time::Instant;
+
+use crate::{
+    Bytes, Limits, OpSequence, Plan, PlanError, Planner,
+    recompute::{Curve, Recomputation, Recompute, RecomputeError, Recomputed, default_limits},
+    verify::verify,
+};
+
+/// What [`Planner::plan_recomputed`] looks for.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Recomputing {
+    /// The most bytes that the pool may have.
+    pub capacity: Bytes,
+    /// The limits of the search for what runs twice.
+    pub limits: Limits,
+    /// True if the expanded sequence is put into a better order before it is planned.
+    pub reorder: bool,
+}
+
+impl Recomputing {
+    /// Looks for a plan of at most this many bytes, with the [default limits](default_limits) and in the given
+    /// order.
+    #[must_use]
+    pub fn new(capacity: Bytes) -> Self {
+        Self { capacity, limits: default_limits(), reorder: false }
+    }
+
+    /// Limits the search for what runs twice.
+    #[must_use]
+    pub const fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Sets whether the expanded sequence is put into a better order.
+    #[must_use]
+    pub const fn reorder(mut self, reorder: bool) -> Self {
+        self.reorder = reorder;
+        self
+    }
+}
+
+/// The answer of [`Planner::plan_recomputed`].
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum RecomputedPlan {
+    /// A plan that fits.
+    Found(Box<RecomputedFit>),
+    /// No plan of any expanded sequence in the given order fits, however often operators run again.
+    Impossible {
+        /// The least peak in bytes of any expanded sequence in the given order.
+        peak_bound: Bytes,
+    },
+    /// None was found, and there may be one.
+    NotFound {
+        /// The smallest pool in bytes, or the least peak, that was found.
+        least: Bytes,
+        /// A bound in bytes: no expanded sequence in the given order has a smaller peak.
+        peak_bound: Bytes,
+    },
+}
+
+/// A plan within a capacity, and the sequence that it is for.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct RecomputedFit {
+    /// What runs twice or later, and what is known about the cost.
+    pub recomputation: Recomputation,
+    /// The expanded sequence in the order of the plan.
+    pub sequence: OpSequence,
+    /// Its plan.
+    pub plan: Plan,
+    /// The size in bytes of the pool without recomputation, in the given order.
+    pub given_pool: Bytes,
+    /// True if the order is not that of the expanded sequence.
+    pub is_reordered: bool,
+}
+
+impl RecomputedFit {
+    /// Returns whether no expanded sequence in the given order that fits costs less.
+    #[must_use]
+    pub fn is_proven(&self) -> bool {
+        self.recomputation.extra_cost == 0 || (!self.is_reordered && self.recomputation.is_proven())
+    }
+}
+
+/// Recomputation cannot be planned.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RecomputedPlanError {
+    /// A sequence cannot be planned.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    /// A sequence cannot be recomputed.
+    #[error(transparent)]
+    Recompute(#[from] RecomputeError),
+}
+
+/// The most budgets that are tried. The peak of one that fits may lead to a pool that does not.
+const BUDGETS: usize = 6;
+
+/// With another order, peaks above the capacity may fit: these many percent of it are tried first.
+const BEFORE_REORDERING: [u64; 2] = [125, 110];
+
+impl Planner<'_> {
+    /// Plans a sequence within a capacity: if its own plan does not fit, some operators run twice, as few and
+    /// cheap ones as the search finds. The pool counts, with alignment, padding, workspaces and outputs
+    /// written over inputs; the live bytes are limited further until it fits.
+    ///
+    /// ```
+    /// use memplan::{Planner, networks, planner::{RecomputedPlan, Recomputing}};
+    ///
+    /// let sequence = networks::mobilenet_v2(1)?;
+    /// let found = Planner::new().plan_recomputed(&sequence, Recomputing::new(8 << 20))?;
+    /// assert!(matches!(found, RecomputedPlan::Found(found) if found.plan.pool_size <= 8 << 20));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`plan`](Self::plan) and [`Recompute::run`], and if [`pools`](Self::pools) are given.
+    pub fn plan_recomputed(
+        &self,
+        sequence: &OpSequence,
+        asked: Recomputing,
+    ) -> Result<RecomputedPlan, RecomputedPlanError> {
+        if !self.memories.pools.is_empty() {
+            return Err(PlanError::OrderInPools.into());
+        }
+        let start = Instant::now();
+        let given_pool = self.plan(sequence)?.pool_size;
+        let flat = self.flatten(sequence)?;
+        let capacity = asked.capacity;
+        let attempt = Attempt { planner: self, sequence, flat: &flat.sequence, asked, given_pool };
+        let mut least = given_pool;
+        if given_pool <= capacity {
+            return Ok(attempt.run(Bytes::MAX, start)?.into_plan(capacity, &mut least));
+        }
+        if asked.reorder {
+            for percent in BEFORE_REORDERING {
+                let budget = u128::from(capacity) * u128::from(percent) / 100;
+                let budget = Bytes::try_from(budget).unwrap_or(Bytes::MAX);
+                let found = attempt.run(budget, start)?.into_plan(capacity, &mut least);
+                if matches!(found, RecomputedPlan::Found(_)) {
+                    return Ok(found);
+                }
+            }
+        }
+        let mut budget = capacity;
+        let mut answer = RecomputedPlan::NotFound { least, peak_bound: 0 };
+        for _ in 0..BUDGETS {
+            let tried = attempt.run(budget, start)?;
+            let over = match &tried {
+                Tried::Fit(found) => found.plan.pool_size.saturating_sub(capacity),
+                Tried::No(_) => 0,
+            };
+            // Below the capacity, a smaller budget proves nothing about it.
+            let is_proof = budget == capacity && !asked.reorder;
+            answer = match tried.into_plan(capacity, &mut least) {
+                RecomputedPlan::Impossible { peak_bound } if !is_proof => {
+                    RecomputedPlan::NotFound { least, peak_bound }
+                }
+                other => other,
+            };
+            match budget.checked_sub(over) {
+                Some(smaller) if over > 0 => budget = smaller,
+                _ => break,
+            }
+        }
+        if let RecomputedPlan::NotFound { peak_bound, .. } = answer {
+            answer = RecomputedPlan::NotFound { least, peak_bound: peak_bound.min(least) };
+        }
+        Ok(answer)
+    }
+
+    /// Answers for `points` budgets of live bytes; see [`curve`](crate::recompute::curve).
+    ///
+    /// # Errors
+    ///
+    /// As [`plan_recomputed`](Self::plan_recomputed).
+    pub fn recompute_curve(
+        &self,
+        sequence: &OpSequence,
+        points: usize,
+        limits: Limits,
+    ) -> Result<Curve, RecomputedPlanError> {
+        let flat = self.flatten(sequence)?;
+        let search = self.recompute().limits(limits);
+        Ok(search.curve_flat(sequence, &flat.sequence, points)?)
+    }
+
+    /// A search that counts bytes as this planner does.
+    fn recompute(&self) -> Recompute<'_> {
+        let placing = self.placing();
+        Recompute::new()
+            .lowering(self.lowering)
+            .alignment(placing.alignment)
+            .padding(placing.padding)
+            .observer(self.observer)
+    }
+}
+
+/// What all attempts for a sequence share.
+struct Attempt<'a> {
+    planner: &'a Planner<'a>,
+    sequence: &'a OpSequence,
+    /// The sequence with workspace in place of its bodies.
+    flat: &'a OpSequence,
+    asked: Recomputing,
+    given_pool: Bytes,
+}
+
+/// The result of an attempt: a plan, which may be too large, or none.
+enum Tried {
+    Fit(Box<RecomputedFit>),
+    No(Recomputed),
+}
+
+impl Attempt<'_> {
+    /// Searches for a peak within a budget and plans what is found.
+    fn run(&self, budget: Bytes, start: Instant) -> Result<Tried, RecomputedPlanError> {
+        let search = self.planner.recompute().capacity(budget);
+        let search = search.limits(self.asked.limits.after(start));
+        let recomputation = match search.run_flat(self.sequence, self.flat)? {
+            Recomputed::Found(found) => *found,
+            other => return Ok(Tried::No(other)),
+        };
+        let sequence = recomputation.sequence.clone();
+        let (sequence, plan, is_reordered) = if self.asked.reorder {
+            let limits = crate::order::default_limits();
+            let found = self.planner.plan_reordered(&sequence, limits)?;
+            let is_reordered = found.reordered.is_better();
+            // The expanded sequence is in this order, so the plan needs to state none.
+            (found.sequence, Plan { order: Vec::new(), ..found.plan }, is_reordered)
+        } else {
+            let plan = self.planner.plan(&sequence)?;
+            (sequence, plan, false)
+        };
+        debug_assert!(verify(&sequence, &plan).is_empty(), "the plan is right");
+        let given_pool = self.given_pool;
+        let fit = RecomputedFit { recomputation, sequence, plan, given_pool, is_reordered };
+        Ok(Tried::Fit(Box::new(fit)))
+    }
+}
+
+impl Tried {
+    /// The answer for a capacity. `least` is the smallest pool or peak so far.
+    fn into_plan(self, capacity: Bytes, least: &mut Bytes) -> RecomputedPlan {
+        match self {
+            Self::Fit(found) if found.plan.pool_size <= capacity => RecomputedPlan::Found(found),
+            Self::Fit(found) => {
+                *least = found.plan.pool_size.min(*least);
+                let peak_bound = found.recomputation.peak_bound;
+                RecomputedPlan::NotFound { least: *least, peak_bound }
+            }
+            Self::No(Recomputed::Impossible { peak_bound }) => {
+                RecomputedPlan::Impossible { peak_bound }
+            }
+            Self::No(Recomputed::NotFound { least_peak, peak_bound }) => {
+                *least = least_peak.min(*least);
+                RecomputedPlan::NotFound { least: *least, peak_bound }
+            }
+            Self::No(Recomputed::Found(found)) => {
+                RecomputedPlan::NotFound { least: *least, peak_bound: found.peak_bound }
+            }
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! A curve as a picture: the peak to the right, the extra cost up.
+
+use std::fmt::Write;
+
+use crate::{
+    Bytes,
+    recompute::Curve,
+    report::{
+        Size,
+        svg::{frame::Px, open},
+    },
+};
+
+/// Pixels.
+const WIDTH: f64 = 720.0;
+const HEIGHT: f64 = 420.0;
+const LEFT: f64 = 64.0;
+const RIGHT: f64 = 24.0;
+const TOP: f64 = 52.0;
+const BOTTOM: f64 = 56.0;
+
+/// Parts of the axes that have a line.
+const PARTS: u32 = 4;
+
+/// Draws the extra cost of a curve, as a part of the cost of the given sequence, against its peak, as a
+/// self-contained SVG.
+#[must_use]
+pub fn recompute_curve_svg(curve: &Curve) -> String {
+    let most = curve.points.iter().map(|point| point.found.extra_cost).max().unwrap_or(0);
+    let scale = Scale { peak: curve.given_peak.max(1), cost: most.max(1) };
+    let least = curve.points.first().map_or(curve.given_peak, |point| point.found.peak);
+    let description = format!(
+        "From {} without recomputation down to {}; no recomputation in this order has less than {} alive at once.",
+        Size(curve.given_peak),
+        Size(least),
+        Size(curve.peak_bound)
+    );
+    let mut svg = String::new();
+    let title = "Bytes alive at once, and the extra cost of recomputation";
+    open(&mut svg, WIDTH, HEIGHT, title, &description);
+    let _ = writeln!(svg, "<text class=\"head\" x=\"16\" y=\"24\">{title}</text>");
+    let _ = writeln!(svg, "<text class=\"soft\" x=\"16\" y=\"42\">{description}</text>");
+    scale.draw_axes(&mut svg, curve.cost);
+    let bound = scale.x(curve.peak_bound);
+    let _ = writeln!(
+        svg,
+        "<path class=\"bound\" d=\"M{0} {1}V{2}\"/>",
+        Px(bound),
+        Px(TOP),
+        Px(HEIGHT - BOTTOM)
+    );
+    let mut path = String::new();
+    for (at, point) in curve.points.iter().enumerate() {
+        let letter = if at == 0 { 'M' } else { 'L' };
+        let (x, y) = (scale.x(point.found.peak), scale.y(point.found.extra_cost));
+        let _ = write!(path, "{letter}{} {}", Px(x), Px(y));
+    }
+    let _ = writeln!(svg, "<path class=\"live\" d=\"{path}\"/>");
+    for point in &curve.points {
+        let (x, y) = (scale.x(point.found.peak), scale.y(point.found.extra_cost));
+        let _ = writeln!(
+            svg,
+            "<circle class=\"c c0\" cx=\"{}\" cy=\"{}\" r=\"4\"><title>{:#}: {} more</title></circle>",
+            Px(x),
+            Px(y),
+            Size(point.found.peak),
+            percent(point.found.extra_cost, curve.cost),
+        );
+    }
+    svg.push_str("</svg>\n");
+    svg
+}
+
+/// The ends of the axes.
+struct Scale {
+    peak: Bytes,
+    cost: u64,
+}
+
+#[allow(clippy::cast_precision_loss, reason = "pixels")]
+impl Scale {
+    fn x(&self, peak: Bytes) -> f64 {
+        LEFT + (WIDTH - LEFT - RIGHT) * (peak as f64 / self.peak as f64).min(1.0)
+    }
+
+    fn y(&self, cost: u64) -> f64 {
+        HEIGHT - BOTTOM - (HEIGHT - BOTTOM - TOP - 12.0) * cost as f64 / self.cost as f64
+    }
+
+    fn draw_axes(&self, svg: &mut String, whole: u64) {
+        let bottom = HEIGHT - BOTTOM;
+        for part in 0..=PARTS {
+            let share = u64::from(part);
+            let (peak, cost) =
+                (self.peak / u64::from(PARTS) * share, self.cost / u64::from(PARTS) * share);
+            let (x, y) = (self.x(peak), self.y(cost));
+            let _ = writeln!(
+                svg,
+                "<path class=\"rule\" d=\"M{0} {1}V{bottom}M{LEFT} {2}H{3}\"/>",
+                Px(x),
+                Px(TOP),
+                Px(y),
+                Px(WIDTH - RIGHT),
+            );
+            let _ = writeln!(
+                svg,
+                "<text class=\"soft mid\" x=\"{}\" y=\"{}\">{:#}</text>\n<text class=\"soft end\" x=\"{}\" y=\"{}\">{}</text>",
+                Px(x),
+                Px(bottom + 18.0),
+                Size(peak),
+                Px(LEFT - 8.0),
+                Px(y + 4.0),
+                percent(cost, whole),
+            );
+        }
+        let _ = writeln!(
+            svg,
+            "<text class=\"soft end\" x=\"{}\" y=\"{}\">alive at once; the dashed line is the bound</text>",
+            Px(WIDTH - RIGHT),
+            Px(bottom + 38.0),
+        );
+    }
+}
+
+#[allow(clippy::cast_precision_loss, reason = "a percentage for people")]
+fn percent(part: u64, whole: u64) -> String {
+    format!("{:.0} %", 100.0 * part as f64 / whole.max(1) as f64)
+}

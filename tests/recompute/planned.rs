@@ -1,0 +1,68 @@
+//! The capacity is that of the planned pool.
+
+use memplan::{
+    OpSequence, Planner,
+    planner::{RecomputedFit, RecomputedPlan, Recomputing},
+    verify::verify,
+};
+
+use super::steps::random_step;
+use crate::common::{demands::Dice, expansion};
+
+fn planner() -> Planner<'static> {
+    Planner::new().alignment(4).padding(1)
+}
+
+/// Plans a step within a part of its pool; checks whatever is found.
+fn fit(step: &OpSequence, asked: Recomputing) -> Option<Box<RecomputedFit>> {
+    match planner().plan_recomputed(step, asked).unwrap() {
+        RecomputedPlan::Found(found) => {
+            assert!(found.plan.pool_size <= asked.capacity);
+            assert!(verify(&found.sequence, &found.plan).is_empty());
+            assert_eq!(planner().plan(step).unwrap().pool_size, found.given_pool);
+            let expanded = &found.recomputation.sequence;
+            assert_eq!(expansion::check(step, expanded), Ok(found.recomputation.extra_cost));
+            assert_eq!(found.is_reordered, !found.sequence.has_same_operators(expanded));
+            Some(found)
+        }
+        RecomputedPlan::Impossible { peak_bound } => {
+            assert!(peak_bound > asked.capacity && !asked.reorder);
+            None
+        }
+        RecomputedPlan::NotFound { least, peak_bound } => {
+            assert!(least > asked.capacity && peak_bound <= least);
+            None
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn the_pool_of_what_is_found_fits() {
+    let mut dice = Dice(6);
+    let (mut twice, mut cheaper) = (0, 0);
+    for _ in 0..30 {
+        let step = random_step(&mut dice, 10);
+        let capacity = planner().plan(&step).unwrap().pool_size * 7 / 10;
+        let limits = memplan::recompute::default_limits().nodes(3_000);
+        let asked = Recomputing::new(capacity).limits(limits);
+        let found = fit(&step, asked);
+        twice += u64::from(found.as_ref().is_some_and(|fit| fit.recomputation.extra_cost > 0));
+        let reordered = fit(&step, asked.reorder(true));
+        let cost = |fit: &Option<Box<RecomputedFit>>| {
+            fit.as_ref().map_or(u64::MAX, |fit| fit.recomputation.extra_cost)
+        };
+        cheaper += u64::from(cost(&reordered) < cost(&found));
+    }
+    assert!(twice > 5, "only {twice} of 30 made anything again");
+    assert!(cheaper > 0, "an order never helps");
+}
+
+#[test]
+fn what_fits_as_given_runs_as_given() {
+    let step = random_step(&mut Dice(8), 10);
+    let pool = planner().plan(&step).unwrap().pool_size;
+    let found = fit(&step, Recomputing::new(pool)).unwrap();
+    assert!(found.is_proven() && found.recomputation.later.is_empty());
+    assert_eq!(found.plan.pool_size, pool);
+}
