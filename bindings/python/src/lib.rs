@@ -16,6 +16,7 @@ mod plan;
 mod planning;
 mod problem;
 mod read;
+mod recompute;
 mod sequence;
 mod values;
 
@@ -37,6 +38,8 @@ mod _native {
     use super::problem::Problem;
     #[pymodule_export]
     use super::read::read;
+    #[pymodule_export]
+    use super::recompute::recompute;
     #[pymodule_export]
     use super::sequence::Sequence;
 

@@ -280,7 +280,8 @@ impl Output {
 ///
 /// `workspace` is the scratch memory in bytes that it needs while it runs. `after` lists operators, by name
 /// or place, that must run before it although it reads none of their outputs. `stream` is the stream that
-/// it runs on: operators of different streams may run at the same time.
+/// it runs on: operators of different streams may run at the same time. `cost` is what running it costs, in any
+/// unit, and `once` states that it must not run twice; both are for `recompute`.
 ///
 /// `bodies` are sequences that it runs, one at a time: the body of a loop, or the branches of a condition. Each
 /// is planned by itself, in workspace of the operator that all of them share. Its weights are tensors of the
@@ -297,6 +298,8 @@ pub(crate) struct Operator {
     after: Vec<Earlier>,
     stream: usize,
     bodies: Vec<Arc<Graph>>,
+    cost: u64,
+    once: bool,
 }
 
 /// An earlier operator.
@@ -320,7 +323,7 @@ impl<'py> FromPyObject<'_, 'py> for Earlier {
 #[pymethods]
 impl Operator {
     #[new]
-    #[pyo3(signature = (name, inputs = List::default(), outputs = List::default(), *, kind = "", workspace = Argument::of(0), after = List::default(), stream = Argument::of(0), bodies = List::default()), text_signature = "(name, inputs=(), outputs=(), *, kind=\"\", workspace=0, after=(), stream=0, bodies=())")]
+    #[pyo3(signature = (name, inputs = List::default(), outputs = List::default(), *, kind = "", workspace = Argument::of(0), after = List::default(), stream = Argument::of(0), bodies = List::default(), cost = Argument::of(1), once = false), text_signature = "(name, inputs=(), outputs=(), *, kind=\"\", workspace=0, after=(), stream=0, bodies=(), cost=1, once=False)")]
     #[allow(clippy::too_many_arguments, reason = "they are keywords in Python")]
     fn new(
         name: &str,
@@ -331,6 +334,8 @@ impl Operator {
         after: List<Earlier>,
         stream: Argument,
         bodies: List<Bound<'_, Sequence>>,
+        cost: Argument,
+        once: bool,
     ) -> PyResult<Self> {
         Ok(Self {
             name: name.to_owned(),
@@ -342,6 +347,8 @@ impl Operator {
             // More streams than memory can number are as wrong as the most.
             stream: usize::try_from(stream.named("stream")?).unwrap_or(usize::MAX),
             bodies: bodies.iter().map(|body| body.get().0.clone()).collect(),
+            cost: cost.named("cost")?,
+            once,
         })
     }
 
@@ -397,6 +404,18 @@ impl Operator {
         self.bodies.iter().map(|body| Sequence(body.clone())).collect()
     }
 
+    /// What running it costs, in any unit.
+    #[getter]
+    fn cost(&self) -> u64 {
+        self.cost
+    }
+
+    /// True if it must not run twice.
+    #[getter]
+    fn once(&self) -> bool {
+        self.once
+    }
+
     fn __eq__(&self, other: &Self) -> bool {
         let same_bodies = self.bodies.len() == other.bodies.len()
             && self.bodies.iter().zip(&other.bodies).all(|(a, b)| a.sequence == b.sequence);
@@ -404,6 +423,7 @@ impl Operator {
             == (&other.name, &other.kind, &other.inputs, &other.outputs)
             && (self.workspace, self.stream, &self.after)
                 == (other.workspace, other.stream, &other.after)
+            && (self.cost, self.once) == (other.cost, other.once)
             && same_bodies
     }
 
@@ -459,6 +479,12 @@ impl Operator {
         if !self.bodies.is_empty() {
             options.set_item("bodies", self.bodies())?;
         }
+        if self.cost != 1 {
+            options.set_item("cost", self.cost)?;
+        }
+        if self.once {
+            options.set_item("once", true)?;
+        }
         Ok(options)
     }
 
@@ -467,7 +493,9 @@ impl Operator {
             .kind(self.kind.as_str())
             .inputs(self.inputs.iter().map(String::as_str))
             .workspace(self.workspace)
-            .on_stream(self.stream);
+            .on_stream(self.stream)
+            .cost(self.cost);
+        let operator = if self.once { operator.once() } else { operator };
         let operator = self
             .outputs
             .iter()
@@ -496,6 +524,8 @@ impl Operator {
             after: node.after.iter().map(|&place| Earlier::Place(place)).collect(),
             stream: node.stream,
             bodies: bodies.collect(),
+            cost: node.cost,
+            once: node.once,
         }
     }
 }

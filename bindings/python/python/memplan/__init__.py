@@ -51,6 +51,7 @@ __all__ = [
     "PlanCache",
     "Pool",
     "Problem",
+    "Recomputed",
     "Reordered",
     "Sequence",
     "Tensor",
@@ -63,6 +64,7 @@ __all__ = [
     "lower",
     "plan",
     "read",
+    "recompute",
     "reorder",
     "verify",
 ]
@@ -250,5 +252,54 @@ def reorder(
     return Reordered(**_native.reorder(sequence, progress=progress, **options))
 
 
-for _function in (fit, explain, compare, reorder):
+@_dataclass(frozen=True)
+class Recomputed:
+    """Operators that run twice so that the pool fits a capacity. Print it for a report."""
+
+    possible: bool | None
+    """True if a plan that fits was found, False if it is proven that none exists in the given order, None if none was
+    found. Without a plan, all that follows but `least` and `peak_bound` is None or empty."""
+    sequence: Sequence | None
+    """The operators in their order, with a copy, `name~1`, where one runs again."""
+    plan: Plan | None
+    runs: list[int]
+    """The places, in the given sequence, of the operators that run twice."""
+    later: list[tuple[int, int, bool]]
+    """The runs that are not at their own places: the place of the operator, the place before which it runs, and whether
+    it runs at its own place as well."""
+    extra_cost: int | None
+    """The cost of all copies."""
+    cost: int | None
+    """The cost of all operators and all copies."""
+    cost_bound: int | None
+    """No recomputation in the given order that fits has a smaller extra cost."""
+    peak: int | None
+    """The most bytes alive at a step."""
+    peak_bound: int
+    """No recomputation in the given order has fewer bytes alive at its peak."""
+    proven: bool
+    """Whether none in the given order that fits has a smaller extra cost."""
+    least: int
+    """The smallest pool, or the least bytes alive at a peak, that was found."""
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def recompute(
+    sequence: Sequence,
+    *,
+    capacity: int,
+    reorder: bool = False,
+    progress: _Callable[[int, int, int], object] | None = None,
+    **options: _Unpack[_Options],
+) -> Recomputed:
+    """Lets some operators run twice so that the pool has at most `capacity` bytes, at the least extra cost that the
+    search finds. `effort` is that of this search. With `reorder`, the operators and their copies are put into a better
+    order as well."""
+    return Recomputed(**_native.recompute(sequence, capacity=capacity, reorder=reorder, progress=progress, **options))
+
+
+for _function in (fit, explain, compare, reorder, recompute):
     _in_full(_function)

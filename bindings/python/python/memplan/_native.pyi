@@ -23,6 +23,7 @@ __all__ = [
     "lower",
     "plan",
     "read",
+    "recompute",
     "reorder",
     "verify",
 ]
@@ -89,8 +90,11 @@ class Operator:
         after: _Sequence[str | int] = (),
         stream: int = 0,
         bodies: _Sequence[Sequence] = (),
+        cost: int = 1,
+        once: bool = False,
     ) -> Self:
-        """`workspace` are bytes that the operator needs while it runs; they begin after the largest of its bodies.
+        """`cost` is what running the operator costs, in any unit, and `once` states that it must not run twice; both are
+        for `recompute`. `workspace` are bytes that the operator needs while it runs; they begin after the largest of its bodies.
 
         `bodies` are sequences that the operator runs, one at a time: the body of a loop, or the branches of a condition.
         A weight of a body with the name of a tensor around it is that tensor, which must be in `inputs`. A weight may
@@ -114,6 +118,10 @@ class Operator:
     def stream(self) -> int: ...
     @property
     def bodies(self) -> list[Sequence]: ...
+    @property
+    def cost(self) -> int: ...
+    @property
+    def once(self) -> bool: ...
     def __getnewargs_ex__(self) -> tuple[tuple[str, list[str], list[Output]], dict[str, Any]]: ...
     def __copy__(self) -> Self: ...
     def __deepcopy__(self, memo: Any, /) -> Self: ...
@@ -501,3 +509,6 @@ def compare(
     input: Sequence | Problem, *, name: str = "input", progress: _Progress | None = None, **options: Any
 ) -> tuple[str, str]: ...
 def reorder(sequence: Sequence, *, progress: _Progress | None = None, **options: Any) -> dict[str, Any]: ...
+def recompute(
+    sequence: Sequence, *, capacity: int, reorder: bool = False, progress: _Progress | None = None, **options: Any
+) -> dict[str, Any]: ...

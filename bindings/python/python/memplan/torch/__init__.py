@@ -24,8 +24,9 @@ from torch._subclasses import FakeTensor, FakeTensorMode
 
 from .. import Operator, Output, Sequence
 from .._torch_arena import Planned, graphs, is_condition, is_operator, span
+from .._torch_recompute import Recompute
 
-__all__ = ["Planned", "from_exported_program", "from_graph", "in_order"]
+__all__ = ["Planned", "Recompute", "from_exported_program", "from_graph", "in_order"]
 
 
 def from_exported_program(program, *, inplace: bool = False) -> Sequence:
