@@ -12,6 +12,7 @@ mod lists;
 mod numbers;
 mod operator;
 mod options;
+mod output;
 mod plan;
 mod planning;
 mod problem;
@@ -29,7 +30,9 @@ mod _native {
     #[pymodule_export]
     use super::demands::Pool;
     #[pymodule_export]
-    use super::operator::{Operator, Output};
+    use super::operator::Operator;
+    #[pymodule_export]
+    use super::output::Output;
     #[pymodule_export]
     use super::plan::{Plan, restored};
     #[pymodule_export]
