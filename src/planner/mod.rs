@@ -224,7 +224,7 @@ impl Planner<'_> {
     /// ```
     /// use std::{sync::atomic::AtomicBool, time::Duration};
     ///
-    /// use memplan::{Planner, Strategy, networks, planner::search::{Limits, Observer}};
+    /// use memplan::{Limits, Observer, Planner, Strategy, networks};
     ///
     /// // Another thread or a signal handler can set this flag.
     /// let cancel = AtomicBool::new(false);

@@ -96,7 +96,7 @@ pub fn layout(problem: &Problem, limits: &Limits, observer: Observer<'_>) -> Lay
 /// finds no better layout, that is the answer.
 ///
 /// ```
-/// use memplan::{Problem, planner::search::{self, Limits, Observer}};
+/// use memplan::{Limits, Observer, Problem, search};
 ///
 /// let mut problem = Problem::builder();
 /// problem.chunk(0..2, 3);
