@@ -11,12 +11,12 @@ use crate::{
     },
 };
 
-/// Pixels.
-const WIDTH: f64 = 720.0;
-const HEIGHT: f64 = 420.0;
-const LEFT: f64 = 64.0;
-const RIGHT: f64 = 24.0;
-const TOP: f64 = 52.0;
+/// Pixels. Narrow enough to be read on a telephone.
+const WIDTH: f64 = 400.0;
+const HEIGHT: f64 = 300.0;
+const LEFT: f64 = 48.0;
+const RIGHT: f64 = 28.0;
+const TOP: f64 = 36.0;
 const BOTTOM: f64 = 56.0;
 
 /// Parts of the axes that have a line.
@@ -36,10 +36,9 @@ pub fn recompute_curve_svg(curve: &Curve) -> String {
         Size(curve.peak_bound)
     );
     let mut svg = String::new();
-    let title = "Bytes alive at once, and the extra cost of recomputation";
+    let title = "Extra cost of recomputation";
     open(&mut svg, WIDTH, HEIGHT, title, &description);
     let _ = writeln!(svg, "<text class=\"head\" x=\"16\" y=\"24\">{title}</text>");
-    let _ = writeln!(svg, "<text class=\"soft\" x=\"16\" y=\"42\">{description}</text>");
     scale.draw_axes(&mut svg, curve.cost);
     let bound = scale.x(curve.peak_bound);
     let _ = writeln!(
