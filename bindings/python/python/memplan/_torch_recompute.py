@@ -83,7 +83,7 @@ class Recompute(CustomPartitionerFn):
 
     @property
     def report(self) -> Report | None:
-        """The report of the last graph."""
+        """The report of the last graph; None if torch took all that it compiled from its cache."""
         return self.reports[-1] if self.reports else None
 
     def uuid(self):
