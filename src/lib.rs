@@ -44,6 +44,7 @@
 pub mod baselines;
 mod budget;
 mod covered;
+mod effort;
 #[cfg(any(feature = "onnx", feature = "tflite"))]
 pub mod export;
 #[cfg(feature = "serde")]

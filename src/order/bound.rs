@@ -1,10 +1,10 @@
 //! Lower bounds for every order.
 
+use crate::effort::Effort;
 use crate::{
     Bytes,
     order::{
         cut::{Cutter, Range, Toll},
-        effort::Effort,
         faults::{Fault, has_fault},
         model::Model,
         sets::{has, insert, narrow},

@@ -6,6 +6,7 @@
 //! orders with the same operators and the same last one that stays have the same future; they are
 //! visited by the number of operators moved so far (Dijkstra, 1959).
 
+use crate::effort::Effort;
 use std::{
     cmp::Reverse,
     collections::{BinaryHeap, HashMap},
@@ -15,7 +16,6 @@ use std::{
 use crate::{
     Bytes,
     order::{
-        effort::Effort,
         faults::{Fault, has_fault},
         model::Model,
         sets::{has, insert, narrow},

@@ -1,11 +1,11 @@
 //! Orders by simple rules, which the search tries to improve.
 
+use crate::effort::Effort;
 use std::cmp::Reverse;
 
 use crate::{
     Bytes,
     order::{
-        effort::Effort,
         lazy::Lazies,
         model::Model,
         sets::{full, has, insert, narrow, remove},

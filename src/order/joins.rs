@@ -1,9 +1,9 @@
 //! The search of a whole graph: some of its operators are joined, and what is left is searched.
 
+use crate::effort::Effort;
 use crate::{
     Bytes,
     order::{
-        effort::Effort,
         fuse::Fused,
         ladder::{self, Best, MAX_OPERATORS},
         model::Model,

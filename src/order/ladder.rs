@@ -1,11 +1,10 @@
 //! The search for the least budget within which an order exists.
 
+use crate::effort::Effort;
 use crate::{
     Bytes,
     order::{
-        bound,
-        effort::Effort,
-        greedy,
+        bound, greedy,
         lazy::{Lazies, Waits},
         model::Model,
         search::{Answer, Question, TURNS},

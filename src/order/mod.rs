@@ -32,7 +32,6 @@
 mod blocks;
 mod bound;
 mod cut;
-mod effort;
 mod faults;
 mod fewest;
 mod fuse;
@@ -57,9 +56,9 @@ mod windows;
 
 use crate::{
     Bytes, Limits, Observer, OpSequence, ProblemError, SequenceError,
+    effort::Effort,
     lower::{LoweringOptions, Placing, chunk_graph, lower_apart},
 };
-use effort::Effort;
 use model::Model;
 use sets::narrow;
 
@@ -126,6 +125,14 @@ impl ReorderOptions<'_> {
 #[must_use]
 pub fn default_limits() -> Limits {
     Limits::default().nodes(10_000_000)
+}
+
+/// The visited operators and edges that count as one node.
+const VISITS_PER_NODE: u64 = 48;
+
+/// The work of a search for an order.
+fn effort<'a>(limits: &Limits, observer: Observer<'a>) -> Effort<'a> {
+    Effort::new(limits, observer, (VISITS_PER_NODE, default_limits().effort()))
 }
 
 /// The order found.
@@ -229,7 +236,7 @@ pub fn reorder(
     let given_peak = peak(sequence, options)?;
     let graph = chunk_graph(sequence, options.lowering)?;
     let model = Model::new(&graph, &sequence.predecessors(), options.placing);
-    let mut effort = Effort::new(&options.limits, options.observer);
+    let mut effort = effort(&options.limits, options.observer);
     let found = joins::climb(&model, &mut effort);
     let mut reordered = Reordered {
         order: (0..sequence.operators().len()).collect(),

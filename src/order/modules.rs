@@ -27,11 +27,11 @@
 //! Modules that are joined at once have no operator in common, and each lies before, after or beside every
 //! other one as a whole.
 
+use crate::effort::Effort;
 use crate::{
     Bytes,
     order::{
         cut::{Cutter, Range},
-        effort::Effort,
         faults::{Fault, has_fault},
         fuse::Fused,
         ladder::{self, Best},

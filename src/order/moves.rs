@@ -24,12 +24,12 @@
 //! - **Dives** look for a valley beyond one move: they follow the operators that the moves since `r`
 //!   concern, the one that leaves the fewest bytes first. A dive that finds none changes nothing.
 
+use crate::effort::Effort;
 use crate::{
     Bytes,
     order::{
         blocks::{Block, Blocks},
         cut::{Cutter, Range},
-        effort::Effort,
         faults::{Fault, has_fault},
         layer::Place,
         lazy::{Lazies, Waits},

@@ -1,9 +1,10 @@
 //! Chooses an order near the given one among those with the same peak: people look at the operators
 //! that moved, and runtimes fuse neighbours.
 
+use crate::effort::Effort;
 use crate::{
     Bytes,
-    order::{effort::Effort, fewest::fewest, model::Model, sets::narrow},
+    order::{fewest::fewest, model::Model, sets::narrow},
 };
 
 /// Returns an order with a peak of at most `most` bytes that moves no more operators than this one,

@@ -12,12 +12,12 @@
 //! A search that ends with nothing open and nothing dropped is a proof, and the least step that it
 //! rejected is a new bound: for any budget below it, the same moves prove the same.
 
+use crate::effort::Effort;
 use std::collections::BTreeMap;
 
 use crate::{
     Bytes,
     order::{
-        effort::Effort,
         faults::{Fault, has_fault},
         layer::{Layer, Place},
         lazy::Waits,

@@ -4,6 +4,7 @@ mod built;
 mod joined;
 mod near;
 
+use crate::effort::Effort;
 use std::collections::BTreeMap;
 
 use arbitrary::Unstructured;
@@ -11,7 +12,6 @@ use rstest::rstest;
 
 use super::{
     bound,
-    effort::Effort,
     faults::{self, Fault},
     fuse::Fused,
     joins,
@@ -176,7 +176,7 @@ fn least_peak(model: &Model) -> Bytes {
 }
 
 fn effort() -> Effort<'static> {
-    Effort::new(&Limits::default().nodes(1_000_000), Observer::default())
+    super::effort(&Limits::default().nodes(1_000_000), Observer::default())
 }
 
 /// The model's peak is compared with the bound of plans in each graph that is drawn.
@@ -430,7 +430,7 @@ fn a_whole_tree_is_one_chain_of_the_least_peak() {
         assert_eq!(trees::only_order(&chain), Some(one), "graph {seed}");
         let found = joins::climb(
             &model,
-            &mut Effort::new(&Limits::default().nodes(1), Observer::default()),
+            &mut super::effort(&Limits::default().nodes(1), Observer::default()),
         );
         assert_eq!((found.peak, found.lower_bound), (least, least), "graph {seed}: one node");
     }

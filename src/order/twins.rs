@@ -10,10 +10,10 @@
 //! neighbours, and theirs, can be distinguished. Parts that hang together without operators of a
 //! colour of their own are compared one for one, and only exact twins are used.
 
+use crate::effort::Effort;
 use std::collections::{BTreeMap, HashMap};
 
 use crate::order::{
-    effort::Effort,
     faults::{Fault, has_fault},
     model::Model,
     overwrites::Overwrite,

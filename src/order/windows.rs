@@ -3,10 +3,10 @@
 //! The operators around a peak are reordered while the states before and after them stay the same.
 //! Steps outside the window keep their bytes, so the order never gets worse.
 
+use crate::effort::Effort;
 use crate::{
     Bytes,
     order::{
-        effort::Effort,
         lazy::Waits,
         model::Model,
         search::{Answer, Question, TURNS},

@@ -1,4 +1,4 @@
-//! What every expanded sequence needs, however often operators run again, in the given order.
+//! Lower bounds on peak and cost of every expanded sequence in the given order, however often operators run again.
 //!
 //! *Peak*: while an operator runs, its operands and results are live, and so is what cannot be made again
 //! later and is still read or is a result of the sequence.
@@ -8,11 +8,12 @@
 //! of cost plus price over all ways to choose what is live; less the price of all the room, it bounds the
 //! cost of what runs again after `j`.
 
+use crate::effort::Effort;
 use crate::{
     Bytes,
     flow::{NONE, Network, SINK, SOURCE, UNCUT},
     lists::{NOBODY, narrow},
-    recompute::{effort::Effort, model::Model},
+    recompute::model::Model,
 };
 
 /// The bytes that are live while each operator runs, at least.

@@ -1,10 +1,10 @@
 //! The least recomputation at many capacities.
 
+use crate::effort::Effort;
 use crate::{
     Bytes, OpSequence,
     recompute::{
         Recomputation, Recompute, RecomputeError, bound,
-        effort::Effort,
         found::Sequences,
         model::Model,
         search::{Choice, Search},
@@ -32,7 +32,7 @@ pub struct Curve {
 pub struct CurvePoint {
     /// The capacity in bytes.
     pub capacity: Bytes,
-    /// What was found for it.
+    /// The cheapest recomputation found for it.
     pub found: Recomputation,
 }
 
@@ -79,11 +79,11 @@ impl Recompute<'_> {
         let model = self.model(sequences.given, sequences.flat)?;
         let given_peak = self.peak(sequences.flat)?;
         let peak_bound = bound::peak(&model).min(given_peak);
-        let mut effort = Effort::new(&self.limits, self.observer);
+        let mut effort = self.work();
         let steps = points.max(2) as u64;
         let whole = effort.limit_to(steps + 1);
         let least = least_peak(&model, peak_bound, &mut effort);
-        effort.lift(whole);
+        effort.restore(whole);
         // From the largest capacity on, each answer begins with the one before.
         let mut answers: Vec<Answer> = Vec::new();
         let mut seeds = vec![least.thresholds.clone()];
@@ -101,7 +101,7 @@ impl Recompute<'_> {
             search.least_cost = cost_bound;
             search.run(&seeds);
             let choice = search.best.take().unwrap_or_else(|| least.clone());
-            effort.lift(whole);
+            effort.restore(whole);
             seeds.truncate(1);
             seeds.push(choice.thresholds.clone());
             answers.push(Answer { capacity, choice, cost_bound });
@@ -137,7 +137,7 @@ fn least_peak(model: &Model, bound: Bytes, effort: &mut Effort<'_>) -> Choice {
         search.budget = middle;
         search.best = None;
         search.run_until_found(&[best.thresholds.clone()]);
-        search.effort.lift(whole);
+        search.effort.restore(whole);
         if search.least.score.peak < best.score.peak {
             best = search.least.clone();
         }

@@ -1,4 +1,4 @@
-//! What to make again by minimum cuts, given a price for every byte that is kept.
+//! Minimum cuts choose what is made again, given a price for every byte that is kept.
 //!
 //! The source side of a cut holds the operators that run again, and the storages that are needed after
 //! their gap. A storage that is needed is kept, which has its price, or its operator runs again, which has

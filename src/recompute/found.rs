@@ -1,12 +1,11 @@
 //! The answers of a search.
 
+use crate::effort::Effort;
 use crate::{
     Bytes, OpSequence,
     lower::lower_apart,
     recompute::{
-        LaterRun, Recompute, RecomputeError, bound,
-        effort::Effort,
-        expand,
+        LaterRun, Recompute, RecomputeError, bound, expand,
         model::Model,
         search::{Choice, Search},
         sweep::Sweep,
@@ -153,7 +152,7 @@ impl Recompute<'_> {
     pub(super) fn cost_bound(&self, model: &Model, effort: &mut Effort<'_>) -> u64 {
         let whole = effort.limit_to(BOUND);
         let bound = bound::cost(model, self.capacity, effort);
-        effort.lift(whole);
+        effort.restore(whole);
         bound
     }
 }

@@ -26,7 +26,6 @@ mod anneal;
 mod bound;
 mod curve;
 mod cuts;
-mod effort;
 mod expand;
 mod found;
 mod gaps;
@@ -35,6 +34,7 @@ mod repair;
 mod search;
 mod seeds;
 mod shapes;
+mod stages;
 mod sweep;
 #[cfg(test)]
 mod tests;
@@ -46,9 +46,9 @@ pub use shapes::with_costs_from_shapes;
 
 use crate::{
     Bytes, Limits, Observer, OpSequence, ProblemError, SequenceError,
+    effort::Effort,
     lower::{LoweringOptions, Placing},
 };
-use effort::Effort;
 use found::Sequences;
 use model::Model;
 
@@ -105,6 +105,9 @@ pub struct Recompute<'a> {
 pub fn default_limits() -> Limits {
     Limits::default().nodes(1_000_000)
 }
+
+/// The visited runs, values and edges that count as one node.
+const VISITS_PER_NODE: u64 = 160;
 
 impl Default for Recompute<'_> {
     fn default() -> Self {
@@ -193,8 +196,17 @@ impl Recompute<'_> {
         flat: &OpSequence,
     ) -> Result<Recomputed, RecomputeError> {
         let model = self.model(given, flat)?;
-        let mut effort = Effort::new(&self.limits, self.observer);
+        let mut effort = self.work();
         self.find(&model, Sequences { given, flat }, &mut effort)
+    }
+
+    /// The work of a search.
+    fn work(&self) -> Effort<'_> {
+        let measure = (VISITS_PER_NODE, default_limits().effort());
+        let mut effort = Effort::new(&self.limits, self.observer, measure);
+        effort.best = Bytes::MAX;
+        effort.spend(0);
+        effort
     }
 
     /// Checks a sequence and makes its model.

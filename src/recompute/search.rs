@@ -1,16 +1,10 @@
-//! Finds a choice whose peak is within a budget, at the least cost.
-//!
-//! Minimum cuts give the first choices ([`seeds`](super::seeds)). Each is repaired until its peak is within the
-//! budget, and whatever need not run again is kept again ([`repair`](super::repair)). Annealing improves the
-//! best ([`anneal`](super::anneal)).
+//! The state of a search for a choice whose peak is within a budget, at the least cost.
 
+use crate::effort::Effort;
 use crate::{
     Bytes,
     recompute::{
-        anneal,
-        effort::Effort,
         model::Model,
-        repair::Trials,
         sweep::{Score, Sweep},
     },
 };
@@ -38,7 +32,7 @@ pub(super) struct Search<'m, 'e, 'o> {
     /// By run, and one more: the runs before it with more live bytes than the budget.
     pub(super) crowded: Vec<u32>,
     /// True if any choice within the budget will do.
-    stops_early: bool,
+    pub(super) stops_early: bool,
     pub(super) found: Vec<u32>,
 }
 
@@ -66,39 +60,6 @@ impl<'m, 'e, 'o> Search<'m, 'e, 'o> {
     /// The choice in which nothing runs again.
     pub(super) fn nothing(&self) -> Vec<u32> {
         vec![0; self.model.operators()]
-    }
-
-    /// Looks for the best choice. `seeds` are choices to begin from.
-    pub(super) fn run(&mut self, seeds: &[Vec<u32>]) {
-        let nothing = self.nothing();
-        let score = self.score(&nothing);
-        self.note(&nothing, score);
-        if self.best.is_some() {
-            return;
-        }
-        for seed in seeds {
-            self.polish(seed.clone(), Trials::Few);
-        }
-        self.polish(nothing, Trials::AllAtFirst);
-        self.cut();
-        anneal::anneal(self);
-        self.tidy();
-    }
-
-    /// Undoes what saves no cost: operators that run later without need.
-    fn tidy(&mut self) {
-        if let Some(Choice { mut thresholds, .. }) = self.best.take() {
-            self.keep_again(&mut thresholds);
-            let score = self.score(&thresholds);
-            self.best = Some(Choice { thresholds, score });
-        }
-    }
-
-    /// Looks for any choice within the budget.
-    pub(super) fn run_until_found(&mut self, seeds: &[Vec<u32>]) {
-        self.stops_early = true;
-        self.run(seeds);
-        self.stops_early = false;
     }
 
     /// Returns whether the search is over.

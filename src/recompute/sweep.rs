@@ -17,7 +17,7 @@ use crate::{
 /// the operands are there.
 pub(super) const EARLY: u32 = 1 << 31;
 
-/// What a choice leads to.
+/// The cost and the peak of a choice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Score {
     /// The cost of all copies.

@@ -1,0 +1,46 @@
+//! The stages of a search.
+//!
+//! Minimum cuts give the first choices ([`seeds`](super::seeds)). Each is repaired until its peak is within the
+//! budget, and whatever need not run again is kept again ([`repair`](super::repair)). Annealing improves the
+//! best ([`anneal`](super::anneal)).
+
+use crate::recompute::{
+    anneal,
+    repair::Trials,
+    search::{Choice, Search},
+};
+
+impl Search<'_, '_, '_> {
+    /// Looks for the best choice. `seeds` are choices to begin from.
+    pub(super) fn run(&mut self, seeds: &[Vec<u32>]) {
+        let nothing = self.nothing();
+        let score = self.score(&nothing);
+        self.note(&nothing, score);
+        if self.best.is_some() {
+            return;
+        }
+        for seed in seeds {
+            self.polish(seed.clone(), Trials::Few);
+        }
+        self.polish(nothing, Trials::AllAtFirst);
+        self.cut();
+        anneal::anneal(self);
+        self.tidy();
+    }
+
+    /// Undoes what saves no cost: operators that run later without need.
+    fn tidy(&mut self) {
+        if let Some(Choice { mut thresholds, .. }) = self.best.take() {
+            self.keep_again(&mut thresholds);
+            let score = self.score(&thresholds);
+            self.best = Some(Choice { thresholds, score });
+        }
+    }
+
+    /// Looks for any choice within the budget.
+    pub(super) fn run_until_found(&mut self, seeds: &[Vec<u32>]) {
+        self.stops_early = true;
+        self.run(seeds);
+        self.stops_early = false;
+    }
+}
