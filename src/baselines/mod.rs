@@ -1,7 +1,7 @@
 //! Baselines: the planners of frameworks, each as its original.
 //!
-//! None of them searches, and none has a plan before its end. [`Strategy`] runs them on a [`Problem`]; what lies here
-//! is for readers who study or compare them.
+//! They do not search, and have no plan before their end. [`Strategy`] runs them on a [`Problem`]; the modules are
+//! public for readers who study or compare the originals.
 
 pub mod best_fit;
 pub(crate) mod boxes;

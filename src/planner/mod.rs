@@ -1,6 +1,4 @@
-//! Planners: each takes a [`Problem`] and chooses an offset for every chunk.
-//!
-//! [`Strategy`] lists all of them.
+//! The front door: a [`Planner`] takes a sequence or a [`Problem`], lays it out with a [`Strategy`], and returns a plan.
 
 mod banked;
 mod bodies;

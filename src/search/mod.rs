@@ -10,6 +10,12 @@
 //!
 //! | room | idea |
 //! | --- | --- |
+//! | `best` | the smallest pool of the fast planners, then the search |
+//! | `first_layout`, `size_classes`, `blocks` | first layouts, and layouts where time is short |
+//! | `fewer_overwrites`, `relaxed` | the same problem with fewer overwrites, or without constraints that may not bind |
+//! | `first_fit`, `room` | bodies in one order, each where it fits; the free bytes of pools |
+//! | `statement`, `clashes` | the bodies of a problem with constraints, and which of them clash |
+//! | `in_spans`, `time_buckets`, `clock_tree_space`, `sampled_occupancy`, `runs` | the lowest free offset, in steps and in clocks |
 //! | `solution` | what a caller gets |
 //! | `under_way` | what the stages of a search share |
 //! | `capacity`, `conflict` | whether a problem fits; chains that do not fit together |

@@ -240,8 +240,8 @@ impl StrategyArgs {
 /// The limits of a search.
 #[derive(Debug, Args)]
 pub(crate) struct SearchArgs {
-    /// Search nodes for best and optimal; a million takes about a second [default: 50000, and 50000
-    /// more for each percent above the lower bound, up to a million; 200000 more for problems of more
+    /// Search nodes for best and optimal; a million takes about a second [default: 50000, and 75000
+    /// more for each percent above the lower bound, up to 1.5 million; 200000 more for problems of more
     /// than 1000 chains].
     #[arg(long, value_name = "NODES", value_parser = clap::value_parser!(u64).range(1..))]
     effort: Option<u64>,
