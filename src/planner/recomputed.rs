@@ -8,7 +8,7 @@ use crate::{
     verify::verify,
 };
 
-/// What [`Planner::plan_recomputed`] looks for.
+/// Options of [`Planner::plan_recomputed`].
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Recomputing {
@@ -54,7 +54,7 @@ pub enum RecomputedPlan {
         /// The least peak in bytes of any expanded sequence in the given order.
         peak_bound: Bytes,
     },
-    /// None was found, and there may be one.
+    /// No plan was found, but one may exist.
     NotFound {
         /// The smallest pool in bytes, or the least peak, that was found.
         least: Bytes,
@@ -67,7 +67,7 @@ pub enum RecomputedPlan {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct RecomputedFit {
-    /// What runs twice or later, and what is known about the cost.
+    /// The operators that run twice or later, with cost and bound.
     pub recomputation: Recomputation,
     /// The expanded sequence in the order of the plan.
     pub sequence: OpSequence,
@@ -203,7 +203,7 @@ impl Planner<'_> {
     }
 }
 
-/// What all attempts for a sequence share.
+/// The state that all attempts for a sequence share.
 struct Attempt<'a> {
     planner: &'a Planner<'a>,
     sequence: &'a OpSequence,

@@ -145,7 +145,7 @@ impl Operator {
         self.bodies.iter().map(|body| Sequence(body.clone())).collect()
     }
 
-    /// What running it costs, in any unit.
+    /// The cost of running it once, in any unit.
     #[getter]
     fn cost(&self) -> u64 {
         self.cost

@@ -1,4 +1,4 @@
-//! What makes objects values: hashes, and how pickle makes them again.
+//! Hashes and pickles of objects.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -14,7 +14,7 @@ pub(crate) fn hash(facts: impl Hash) -> u64 {
     hasher.finish()
 }
 
-/// What `__reduce__` returns: a function of `memplan._pickle`, and its arguments.
+/// The answer of `__reduce__`: a function of `memplan._pickle`, and its arguments.
 pub(crate) fn remade<'py>(
     py: Python<'py>,
     function: &str,

@@ -113,7 +113,7 @@ def _unseen(interpreter: Any, details: dict[int, Any], places: dict[int, Any], u
     if scalars:
         texts.append(f"{len(scalars)} scalars, whose addresses Python cannot ask for")
     if unknown := len(absent) - len(handles) - len(scalars):
-        texts.append(f"{unknown} tensors without bytes before the run, such as those of sizes that only a run knows")
+        texts.append(f"{unknown} tensors without bytes before the run, for example because only a run knows their sizes")
     graphs = getattr(interpreter, "num_subgraphs", lambda: 1)()
     if graphs > 1:
         texts.append(f"{graphs - 1} graphs inside operators, such as branches and loops")

@@ -241,7 +241,7 @@ class MethodAudit:
             return
         family = {key for key in (*self.names, *self.relatives) if self._relative(key) == self._relative(id(spec))}
         if id(spec) in self.held:
-            # Its bytes must be as they were when it was made: those of tensors that it is declared to lie in.
+            # Its bytes must be as they were when it was made: bytes of the tensors that it is declared to lie in.
             for (low, high, was), now in zip(self.held[id(spec)], shadow.read(*place)):
                 if (low, high, was) != now or was is None or was.key not in family:
                     self.faults.append(lost(self.step, by, self.name(spec), spec.nbytes(), place[1], now))
@@ -267,7 +267,7 @@ def _shape(node: Any) -> tuple[Any, ...]:
 
 
 def methods(program: Any) -> Iterator[tuple[str, Any]]:
-    """The methods of a program manager with their exported programs, or those of one exported program."""
+    """The methods of a program manager, or of one exported program, with their exported programs."""
     if hasattr(program, "methods"):
         yield from ((name, program.exported_program(name)) for name in sorted(program.methods))
     else:

@@ -115,7 +115,7 @@ class Shadow:
         self._segments[memory], self._begins[memory] = kept, [segment[0] for segment in kept]
 
     def other_than(self, memory: Any, begin: int, end: int, keys: Collection[Any]) -> Segment | None:
-        """The first bytes of a range that hold another tensor than those of some keys."""
+        """The first bytes of a range that hold a tensor whose key is not listed."""
         for segment in self.read(memory, begin, end):
             if segment[2] is None or segment[2].key not in keys:
                 return segment

@@ -72,7 +72,7 @@ class Recompute(CustomPartitionerFn):
 
     It is a `partition_fn` of `aot_autograd` as well. `budget` is a number of bytes, or text such as "8GiB". `cost` is
     "roofline" (the larger of the time for operations and for bytes, in nanoseconds), "flops", or a function of a node.
-    `effort` is that of `memplan.recompute`. The budget holds for one graph; `reports` has one for each.
+    `effort` is in nodes, as in `memplan.recompute`. The budget holds for one graph; `reports` has one for each.
     """
 
     def __init__(self, budget: int | str, *, cost: str | Callable[[fx.Node], float] = "roofline", effort: int | None = None):
@@ -354,7 +354,7 @@ class _Realised:
 
 def _owners(module: fx.GraphModule, given: dict[str, tuple]) -> dict[fx.Node, list[tuple]]:
     """By node: the storages that its value lies in, each with the name of a node, the place among its results, and the
-    bytes. `given` has those of placeholders."""
+    bytes. `given` has the storages of placeholders."""
     owners: dict[fx.Node, list[tuple]] = {}
     for node in module.graph.nodes:
         sources = node.all_input_nodes
@@ -375,8 +375,8 @@ def _owners(module: fx.GraphModule, given: dict[str, tuple]) -> dict[fx.Node, li
 
 
 def _peak(module: fx.GraphModule, results: list, given: dict[str, list[tuple]]) -> int:
-    """The most bytes alive while a graph runs. `given` has the storages of the placeholders that were saved; `results`
-    are those of the forward pass, which the caller holds."""
+    """The most bytes alive while a graph runs. `given` has the storages of the placeholders that were saved; The caller
+    holds `results`, the results of the forward pass."""
     nodes = list(module.graph.nodes)
     # Parameters, buffers and inputs are outside, and so are their views.
     placeholders = [node.name for node in nodes if node.op in ("placeholder", "get_attr")]
