@@ -208,9 +208,11 @@ pub fn problems_are_planned_rightly(random: &mut Unstructured<'_>) -> Result<()>
     let top = ends.map(|chunk| coarse_plan.end_of(chunk)).max().unwrap_or(0);
     coarse_plan.alignment = alignment;
     coarse_plan.pool_size = top.next_multiple_of(alignment);
-    // What a search proves of plans with all overwrites need not hold for one that gives some up.
+    // What holds for plans with all overwrites need not hold for one that gives some up: without an overwriter that
+    // lies at an odd offset, even fewer cells of the alignment may be alive.
     let gives_up = strategy == Strategy::Best && problem.has_links();
-    coarse_plan.lower_bound = if gives_up { live(&problem) } else { plan.lower_bound };
+    let bound = if gives_up { live(&problem).min(coarse_plan.pool_size) } else { plan.lower_bound };
+    coarse_plan.lower_bound = bound;
     coarse_plan.naive_size = plan.naive_size;
     coarse_plan.peak_step = plan.peak_step;
     coarse_plan.proven_optimal = false;
