@@ -35,7 +35,8 @@ impl InputRef<'_> {
         match self {
             Self::Sequence(sequence) => lower(sequence, options),
             Self::Problem(problem) => {
-                Ok(Lowered { problem: problem.clone(), homes: Vec::new(), refused: Vec::new() })
+                let (homes, refused, runs) = (Vec::new(), Vec::new(), Vec::new());
+                Ok(Lowered { problem: problem.clone(), homes, refused, runs })
             }
         }
     }

@@ -55,6 +55,38 @@ fn join(clock: &mut [Step], other: &[Step]) {
     }
 }
 
+/// The clocks before and after each operator, by step.
+pub(super) struct OperatorClocks {
+    before: Vec<Clock>,
+    after: Vec<Clock>,
+}
+
+impl OperatorClocks {
+    /// Returns whether an operator is over before another one begins.
+    pub(super) fn is_before(&self, first: usize, then: usize) -> bool {
+        self.after[first].iter().zip(&*self.before[then]).all(|(end, begin)| end <= begin)
+    }
+}
+
+/// The clocks of the operators of a sequence.
+pub(super) fn operators(sequence: &OpSequence) -> OperatorClocks {
+    let zero: Clock = vec![0; sequence.streams()].into();
+    let mut last = vec![zero; sequence.streams()];
+    let mut before: Vec<Clock> = Vec::with_capacity(sequence.operators().len());
+    let mut after: Vec<Clock> = Vec::with_capacity(sequence.operators().len());
+    for (step, operator) in sequence.operators().iter().enumerate() {
+        let mut clock = last[operator.stream].clone();
+        for first in sequence.direct_predecessors(step) {
+            join(&mut clock, &after[first]);
+        }
+        before.push(clock.clone());
+        clock[operator.stream] += 1;
+        last[operator.stream].clone_from(&clock);
+        after.push(clock);
+    }
+    OperatorClocks { before, after }
+}
+
 /// The lifetimes of all chunks of a sequence on several streams.
 pub(super) struct Lives {
     /// By draft chunk.
@@ -70,25 +102,13 @@ impl Lives {
             return None;
         }
         let zero: Clock = vec![0; streams].into();
-        let mut last = vec![zero.clone(); streams];
-        let mut before: Vec<Clock> = Vec::with_capacity(sequence.operators().len());
-        let mut after: Vec<Clock> = Vec::with_capacity(sequence.operators().len());
-        for (step, operator) in sequence.operators().iter().enumerate() {
-            let mut clock = last[operator.stream].clone();
-            for first in sequence.direct_predecessors(step) {
-                join(&mut clock, &after[first]);
-            }
-            before.push(clock.clone());
-            clock[operator.stream] += 1;
-            last[operator.stream].clone_from(&clock);
-            after.push(clock);
-        }
+        let OperatorClocks { before, after } = operators(sequence);
         let mut lives: Vec<Option<Life>> = vec![None; places.chunks.len()];
-        for chunk in supplied(sequence, &places.tensors) {
+        for chunk in supplied(sequence, places) {
             let (begin, end) = (zero.clone(), zero.clone());
             lives[chunk.index()] = Some(Life { begin, end, stream: 0 });
         }
-        for (step, chunk) in uses(sequence, &places.tensors, &places.workspaces) {
+        for (step, chunk) in uses(sequence, places) {
             let begins = || Life {
                 begin: before[step].clone(),
                 end: after[step].clone(),
@@ -96,7 +116,7 @@ impl Lives {
             };
             lives[chunk.index()].get_or_insert_with(begins).extend(&after[step]);
         }
-        let all = last.iter().fold(zero.clone(), |mut all, clock| {
+        let all = after.iter().fold(zero.clone(), |mut all, clock| {
             join(&mut all, clock);
             all
         });

@@ -26,7 +26,7 @@ struct Concat {
 
 /// Puts inputs into the outputs that gather them, where that is possible and costs no memory.
 pub(crate) fn accept(sequence: &OpSequence, lowered: Lowered) -> Lowered {
-    let Lowered { problem, homes, mut refused } = lowered;
+    let Lowered { problem, homes, mut refused, runs } = lowered;
     let mut refuse = |output: TensorId, input: TensorId, reason: RejectReason| {
         let name = |tensor: TensorId| &*sequence.tensor(tensor).name;
         debug!(target: "memplan::lower", output = name(output), input = name(input), %reason, "gather dropped");
@@ -47,7 +47,7 @@ pub(crate) fn accept(sequence: &OpSequence, lowered: Lowered) -> Lowered {
         }
     }
     refused.extend(lost_overwrites(sequence, &homes, lost));
-    Lowered { problem, homes, refused }
+    Lowered { problem, homes, refused, runs }
 }
 
 /// The outputs that gather inputs, the largest first, with the inputs that are chunks of the pool.

@@ -64,10 +64,10 @@ pub(crate) fn chunk_graph(
         })
         .collect();
     let mut made = vec![false; chunks.len()];
-    for chunk in lifetimes::supplied(sequence, &places.tensors) {
+    for chunk in lifetimes::supplied(sequence, &places) {
         made[chunk.index()] = true;
     }
-    for (step, chunk) in lifetimes::uses(sequence, &places.tensors, &places.workspaces) {
+    for (step, chunk) in lifetimes::uses(sequence, &places) {
         let known = std::mem::replace(&mut made[chunk.index()], true);
         let chunk = &mut chunks[chunk.index()];
         if !known {

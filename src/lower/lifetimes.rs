@@ -2,7 +2,10 @@
 
 use crate::{
     Step,
-    lower::place::{DraftChunk, Places},
+    lower::{
+        bytes::only_views,
+        place::{DraftChunk, Places},
+    },
     problem::ChunkId,
     sequence::{OpSequence, Origin},
 };
@@ -10,42 +13,47 @@ use crate::{
 /// Begins the lifetime of a chunk when one of its tensors is produced, and extends it with every
 /// read.
 pub(super) fn walk(sequence: &OpSequence, places: &mut Places) {
-    let Places { chunks, tensors, workspaces } = places;
-    for chunk in supplied(sequence, tensors) {
+    let mut chunks = std::mem::take(&mut places.chunks);
+    for chunk in supplied(sequence, places) {
         // It is supplied before the first step.
         chunks[chunk.index()].touch(0);
     }
-    for (step, chunk) in uses(sequence, tensors, workspaces) {
+    for (step, chunk) in uses(sequence, places) {
         chunks[chunk.index()].touch(step as Step);
     }
     let steps = sequence.operators().len() as Step;
     for chunk in chunks.iter_mut().filter(|chunk| chunk.kept()) {
         chunk.end = chunk.end.max(steps);
     }
+    places.chunks = chunks;
 }
 
 /// The chunks that exist before the first step.
-pub(super) fn supplied<'a, B>(
+pub(super) fn supplied<'a>(
     sequence: &'a OpSequence,
-    tensors: &'a [Option<(ChunkId, B)>],
+    places: &'a Places,
 ) -> impl Iterator<Item = ChunkId> + 'a {
-    sequence.tensors().iter().zip(tensors).filter_map(|(tensor, place)| {
+    let tensors = sequence.tensors().iter().zip(&places.tensors);
+    let chunks = tensors.filter_map(|(tensor, place)| {
         let supplied = matches!(tensor.origin, Origin::Input | Origin::Weight);
-        place.as_ref().filter(|_| supplied).map(|&(chunk, _)| chunk)
-    })
+        place.filter(|_| supplied).map(|(chunk, _)| chunk)
+    });
+    chunks.flat_map(|chunk| [chunk].into_iter().chain(places.runs_of(chunk)))
 }
 
 /// Every chunk that a step produces or reads, step by step.
-pub(super) fn uses<'a, B>(
+pub(super) fn uses<'a>(
     sequence: &'a OpSequence,
-    tensors: &'a [Option<(ChunkId, B)>],
-    workspaces: &'a [Option<ChunkId>],
+    places: &'a Places,
 ) -> impl Iterator<Item = (usize, ChunkId)> + 'a {
-    sequence.operators().iter().zip(workspaces).enumerate().flat_map(
-        |(step, (operator, workspace))| {
-            let places = operator.inputs.iter().chain(&operator.outputs);
-            let chunks = places
-                .filter_map(|tensor| tensors[tensor.index()].as_ref().map(|&(chunk, _)| chunk));
+    sequence.operators().iter().zip(&places.workspaces).enumerate().flat_map(
+        move |(step, (operator, workspace))| {
+            let inputs = operator.inputs.iter().map(|&input| (input, true));
+            let outputs = operator.outputs.iter().map(|&output| (output, false));
+            let is_view = !places.runs.is_empty() && only_views(sequence, operator);
+            let chunks = inputs
+                .chain(outputs)
+                .flat_map(move |(tensor, is_input)| places.used(sequence, tensor, is_input, is_view));
             chunks.chain(*workspace).map(move |chunk| (step, chunk))
         },
     )

@@ -10,7 +10,9 @@
 
 mod aliases;
 mod cells;
+mod bytes;
 mod clocks;
+mod content;
 mod gathers;
 mod graph;
 mod lifetimes;
@@ -18,6 +20,8 @@ mod options;
 mod overlaps;
 mod place;
 mod requests;
+mod runs;
+mod ties;
 
 use std::fmt;
 
@@ -29,11 +33,14 @@ use crate::{
     sequence::{OpSequence, TensorId},
 };
 pub(crate) use cells::{Cells, Placing};
+pub(crate) use content::content_bound;
+use bytes::RunChunk;
 use clocks::{Life, Lives};
 pub(crate) use gathers::accept as gather;
 pub(crate) use graph::{ChunkGraph, chunk_graph};
 pub use options::LoweringOptions;
 use place::Places;
+pub(crate) use ties::optional_ties;
 
 /// The place of a tensor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,6 +64,25 @@ pub enum Home {
     Nowhere,
 }
 
+/// The grain of lifetimes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Grain {
+    /// A chunk is needed as a whole until its last reader.
+    Chunks,
+    /// Each byte of a chunk is needed until its own last reader.
+    Bytes,
+}
+
+/// Bytes of a chunk that are needed equally long: a part of it that a plan does not list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ByteRun {
+    /// The chunk of the problem that stands for the bytes.
+    pub(crate) run: ChunkId,
+    pub(crate) whole: ChunkId,
+    /// The offset in the whole.
+    pub(crate) low: Bytes,
+}
+
 /// A lowered sequence.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
@@ -67,6 +93,8 @@ pub struct Lowered {
     pub homes: Vec<Home>,
     /// The requests to overwrite and to gather that were not accepted.
     pub refused: Vec<Refused>,
+    /// The runs of chunks whose bytes are needed for different times.
+    pub(crate) runs: Vec<ByteRun>,
 }
 
 /// A request to overwrite, or to gather, that was not accepted.
@@ -110,7 +138,7 @@ impl fmt::Display for Obstacle {
 /// is larger than the view that it overwrites; if a weight that should lie in the pool has no size; or
 /// if an operator has a body, which only a [`Planner`](crate::Planner) can lower.
 pub fn lower(sequence: &OpSequence, options: LoweringOptions) -> Result<Lowered, SequenceError> {
-    let lowered = lower_apart(sequence, options, Placing::default())?;
+    let lowered = lower_apart(sequence, options, Placing::default(), Grain::Chunks)?;
     if !options.gathers || !sequence.has_gathers() {
         return Ok(lowered);
     }
@@ -123,11 +151,27 @@ pub(crate) fn lower_apart(
     sequence: &OpSequence,
     options: LoweringOptions,
     placing: Placing,
+    grain: Grain,
 ) -> Result<Lowered, SequenceError> {
     let mut places = place::place(sequence, options)?;
-    lifetimes::walk(sequence, &mut places);
-    let lives = Lives::of(sequence, &places);
-    let links = requests::resolve(sequence, options, placing, &places, lives.as_ref())?;
+    let draft = |places: &mut Places| {
+        lifetimes::walk(sequence, places);
+        let lives = Lives::of(sequence, places);
+        let links = requests::resolve(sequence, options, placing, places, lives.as_ref())?;
+        Ok((lives, links))
+    };
+    if grain == Grain::Bytes {
+        bytes::split(sequence, &mut places, false);
+    }
+    let (lives, links) = match draft(&mut places) {
+        // A required overwrite may be possible while other bytes of its chunk are still needed.
+        Err(SequenceError::RequiredOverwrite { .. }) => {
+            places = place::place(sequence, options)?;
+            bytes::split(sequence, &mut places, true);
+            draft(&mut places)?
+        }
+        drafted => drafted?,
+    };
     let lowered = build(sequence, &places, links, lives.as_ref())?;
     debug!(
         target: "memplan::lower",
@@ -160,10 +204,12 @@ fn build(
     links: requests::Resolved,
     lives: Option<&Lives>,
 ) -> Result<Lowered, SequenceError> {
+    let first = places.first_bytes();
     let outside = |chunk: ChunkId| {
         let (root, offset) = links.place_in_chain(chunk);
         let supplied = places.chunks[root.index()].outside?;
-        Some((supplied, offset))
+        let run = first.get(&root).copied().unwrap_or(0);
+        Some((supplied, run + offset))
     };
     let mut problem = Problem::builder();
     problem.at_least_steps(sequence.operators().len() as u64);
@@ -180,6 +226,15 @@ fn build(
                 problem.life(id, begin.clone(), end.clone(), *stream);
             }
             ids[index] = Some(id);
+        }
+    }
+    let mut runs = Vec::new();
+    for (whole, split) in &places.runs {
+        for &RunChunk { chunk, low, .. } in &split.runs {
+            if let (Some(run), Some(whole)) = (ids[chunk.index()], ids[whole.index()]) {
+                problem.part(run, whole, low);
+                runs.push(ByteRun { run, whole, low });
+            }
         }
     }
     for request in links.accepted() {
@@ -207,5 +262,5 @@ fn build(
         }
         _ => SequenceError::TooManyTensors,
     })?;
-    Ok(Lowered { problem, homes, refused: links.refused })
+    Ok(Lowered { problem, homes, refused: links.refused, runs })
 }

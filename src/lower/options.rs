@@ -7,8 +7,8 @@ use crate::Bytes;
 #[allow(clippy::struct_excessive_bools, reason = "independent switches")]
 #[non_exhaustive]
 pub struct LoweringOptions {
-    /// True if views share the memory of their input; otherwise every view is a chunk of its own, unless a
-    /// required overwrite goes through it: that must land in the memory that the view shows.
+    /// True if views share the memory of their input; otherwise every view is a chunk of its own, unless it is
+    /// required, or a required overwrite goes through it: that must land in the memory that the view shows.
     pub views: bool,
     /// True if requests to overwrite are accepted where possible; otherwise only required ones are.
     pub inplace: bool,

@@ -2,7 +2,7 @@
 
 use crate::{
     Bytes, SequenceError, Step,
-    lower::LoweringOptions,
+    lower::{LoweringOptions, bytes::SplitChunks},
     problem::ChunkId,
     sequence::{Dependency, OpSequence, Origin, Tensor, TensorId},
 };
@@ -20,7 +20,7 @@ pub(super) struct DraftChunk {
     pub(super) output: bool,
     /// The state of a variable that it holds.
     pub(super) variable: Variable,
-    source: Source,
+    pub(super) source: Source,
 }
 
 /// The state of a variable in a chunk, which outlives the sequence. A required update moves the
@@ -39,23 +39,45 @@ impl DraftChunk {
     pub(super) fn kept(&self) -> bool {
         self.output || self.variable == Variable::Pool
     }
+
+    /// The tensor that it was made for.
+    pub(super) fn tensor(&self) -> Option<TensorId> {
+        match self.source {
+            Source::Tensor(tensor) => Some(tensor),
+            Source::Workspace(_) | Source::Run { .. } => None,
+        }
+    }
+
+    /// Returns whether its runs may have lifetimes of their own. The state of a variable in the pool survives as a
+    /// whole.
+    pub(super) fn can_be_split(&self) -> bool {
+        self.tensor().is_some() && self.variable != Variable::Pool && self.size < Bytes::MAX
+    }
 }
 
-/// The tensor or the operator's workspace that a chunk was made for.
+/// The tensor, the operator's workspace or the run of bytes that a chunk was made for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Source {
     Tensor(TensorId),
     Workspace(usize),
+    /// Bytes of the chunk of a tensor.
+    Run {
+        tensor: TensorId,
+        low: Bytes,
+        high: Bytes,
+    },
 }
 
 /// The chunks made so far, and the places of tensors in them.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Places {
     pub(super) chunks: Vec<DraftChunk>,
     /// The chunk of each tensor and the offset in it; `None` for tensors without bytes.
     pub(super) tensors: Vec<Option<(ChunkId, Bytes)>>,
     /// The chunk of each operator's workspace.
     pub(super) workspaces: Vec<Option<ChunkId>>,
+    /// The chunks that consist of runs.
+    pub(super) runs: SplitChunks,
 }
 
 impl Places {
@@ -100,6 +122,9 @@ impl Places {
         sources
             .map(|source| match source {
                 Source::Tensor(tensor) => sequence.tensor(tensor).name.clone(),
+                Source::Run { tensor, low, high } => {
+                    format!("{}[{low}..{high}]", sequence.tensor(tensor).name).into()
+                }
                 Source::Workspace(step) => workspaces[step].take().unwrap_or_default(),
             })
             .collect()
@@ -127,8 +152,8 @@ pub(super) fn place(
             let tensor = sequence.tensor(output);
             let size = tensor.size.unwrap_or(0);
             let viewed = match &tensor.origin {
-                Origin::Output { dependency: Dependency::Reads { input, offset }, .. }
-                    if is_kept(output) =>
+                Origin::Output { dependency: Dependency::Reads { input, offset, required }, .. }
+                    if *required || is_kept(output) =>
                 {
                     places.tensors[input.index()].map(|(chunk, base)| (chunk, base + offset))
                 }
@@ -158,7 +183,7 @@ pub(super) fn place(
 
 /// By tensor: true for the views on the way of a required update to the tensor whose memory it updates. As copies,
 /// they would be updated instead of it.
-fn views_with_updates(sequence: &OpSequence) -> Vec<bool> {
+pub(super) fn views_with_updates(sequence: &OpSequence) -> Vec<bool> {
     let mut is_updated = vec![false; sequence.tensors().len()];
     for tensor in sequence.updates_of_bodies() {
         is_updated[tensor.index()] = true;

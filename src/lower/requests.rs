@@ -179,13 +179,17 @@ impl WriteDependency<'_> {
         if let Some(other) = in_the_way {
             return Ok(Err(Obstacle::Alias(other)));
         }
+        let Some((holder, offset)) = places.holder(overwritten, &(low..high)) else {
+            return Ok(Err(Obstacle::RejectReason(RejectReason::NotLastReader)));
+        };
+        let chunk = &places.chunks[holder.index()];
         if chunk.kept() {
             return Ok(Err(Obstacle::RejectReason(RejectReason::KeptToTheEnd)));
         }
         if !required && (chunk.outside.is_some() || chunk.variable == Variable::Outside) {
             return Ok(Err(Obstacle::RejectReason(RejectReason::OutsideThePool)));
         }
-        Ok(Ok(Request { overwriter, overwritten, offset: low, below, required }))
+        Ok(Ok(Request { overwriter, overwritten: holder, offset, below, required }))
     }
 
     /// Reports a dropped request as an event and a dropped requirement as an error.

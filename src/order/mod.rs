@@ -57,7 +57,7 @@ mod windows;
 use crate::{
     Bytes, Limits, Observer, OpSequence, ProblemError, SequenceError,
     effort::Effort,
-    lower::{LoweringOptions, Placing, chunk_graph, lower_apart},
+    lower::{Grain, LoweringOptions, Placing, chunk_graph, lower_apart},
 };
 use model::Model;
 use sets::narrow;
@@ -262,7 +262,7 @@ pub fn reorder(
 /// Returns the most bytes live at a step: the lower bound of every plan in this order.
 fn peak(sequence: &OpSequence, options: &ReorderOptions<'_>) -> Result<Bytes, ReorderError> {
     // Orders are compared with every gathered input copied.
-    let problem = lower_apart(sequence, options.lowering, options.placing)?.problem;
+    let problem = lower_apart(sequence, options.lowering, options.placing, Grain::Chunks)?.problem;
     let placed =
         problem.with_alignment(options.placing.alignment)?.with_padding(options.placing.padding)?;
     Ok(placed.lower_bound().bytes)

@@ -7,6 +7,7 @@ mod layout;
 mod offsets;
 mod placement;
 mod pools;
+mod runs;
 #[cfg(feature = "serde")]
 mod runtime_memory;
 mod scope;
@@ -245,7 +246,8 @@ impl Plan {
         let undeclared = sequence.map(OpSequence::undeclared).unwrap_or_default();
         let undeclared = undeclared.into_iter().map(Into::into).collect();
         let is_sorted = sequence.is_some_and(OpSequence::is_sorted);
-        Self { tensors: tensors.unwrap_or_default(), dims, undeclared, is_sorted, ..plan }
+        let plan = Self { tensors: tensors.unwrap_or_default(), dims, undeclared, is_sorted, ..plan };
+        plan.without_runs(&lowered.problem, &lowered.runs)
     }
 
     fn of_problem(problem: &Problem, strategy: Strategy, layout: &Layout) -> Self {
@@ -396,11 +398,12 @@ impl Plan {
     }
 
     /// The first step in which a chunk does not share its bytes: an overwriter begins in the last
-    /// step of the chunk that it overwrites and shares its bytes in that step.
+    /// step that needs the bytes that it overwrites, and shares them in that step.
     #[must_use]
     pub fn own_begin(&self, chunk: &PlannedChunk) -> Step {
         let overwritten = chunk.overwrites.and_then(|link| self.chunks.get(link.chunk));
-        overwritten.map_or(chunk.begin, |overwritten| overwritten.end)
+        let next = chunk.begin.saturating_add(1);
+        overwritten.map_or(chunk.begin, |overwritten| overwritten.end.min(next))
     }
 
     /// The bytes of a chunk outside the one that it overwrites, if it begins below that one. They are its own

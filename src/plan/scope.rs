@@ -3,9 +3,8 @@
 use std::{fmt, str::FromStr};
 
 use crate::{
-    InputRef, OpSequence, PlannedBody, Problem,
-    lower::LoweringOptions,
-    sequence::{Dependency, Origin, TensorId},
+    InputRef, PlannedBody, Problem,
+    lower::{LoweringOptions, optional_ties},
 };
 
 /// The plans that [`Plan::lower_bound`](crate::Plan::lower_bound) and
@@ -52,7 +51,7 @@ impl Scope {
     pub fn of(input: InputRef<'_>, options: LoweringOptions) -> Self {
         let has_choice = match input {
             InputRef::Problem(problem) => has_optional_overwrite(problem),
-            InputRef::Sequence(sequence) => has_optional_tie(sequence, options),
+            InputRef::Sequence(sequence) => !optional_ties(sequence, options).is_empty(),
         };
         if has_choice { Self::TheseChoices } else { Self::AllChoices }
     }
@@ -71,38 +70,6 @@ fn has_optional_overwrite(problem: &Problem) -> bool {
     problem.requests().iter().any(|request| {
         !request.required && has_bytes(request.overwriter) && has_bytes(request.overwritten)
     })
-}
-
-/// Returns whether a view, an overwrite or a gathered input could also be a copy. A view of a tensor outside
-/// the pool takes no bytes, so nothing is gained by a copy.
-fn has_optional_tie(sequence: &OpSequence, options: LoweringOptions) -> bool {
-    let outputs = sequence.operators().iter().flat_map(|operator| &operator.outputs);
-    outputs.copied().any(|output| {
-        let tensor = sequence.tensor(output);
-        let Origin::Output { dependency, .. } = &tensor.origin else { return false };
-        tensor.size != Some(0)
-            && match dependency {
-                Dependency::Fresh => false,
-                Dependency::Reads { .. } => options.views && is_in_pool(sequence, output, options),
-                Dependency::Overwrites(overwrites) => {
-                    options.inplace && overwrites.iter().any(|overwrite| !overwrite.required)
-                }
-                Dependency::Gathers(gathers) => options.gathers && !gathers.is_empty(),
-            }
-    })
-}
-
-/// Returns whether the tensor that this is a view of, through other views, lies in the pool.
-fn is_in_pool(sequence: &OpSequence, view: TensorId, options: LoweringOptions) -> bool {
-    let mut at = view;
-    loop {
-        match &sequence.tensor(at).origin {
-            Origin::Input => return options.inputs_in_pool,
-            Origin::Weight => return options.weights_in_pool,
-            Origin::Output { dependency: Dependency::Reads { input, .. }, .. } => at = *input,
-            Origin::Output { .. } => return true,
-        }
-    }
 }
 
 impl fmt::Display for Scope {

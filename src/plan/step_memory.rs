@@ -223,7 +223,7 @@ impl Placement<'_> {
 
     /// Returns whether an output is a view that lies where its input does.
     fn is_view(&self, output: TensorId) -> bool {
-        let Origin::Output { dependency: Dependency::Reads { input, offset }, .. } =
+        let Origin::Output { dependency: Dependency::Reads { input, offset, .. }, .. } =
             &self.sequence.tensor(output).origin
         else {
             return false;

@@ -18,8 +18,8 @@ use crate::{
 pub enum PlanFit {
     /// This plan fits. Its pool need not be the smallest.
     Yes(Plan),
-    /// No plan fits; this is proven for the plans in the [scope](Plan::scope) of this one, and planning found none
-    /// outside of it. This plan is too large; its lower bound is above the capacity.
+    /// No plan fits; this is proven for the plans in the [scope](Plan::scope) of this one: all plans, unless bodies
+    /// have other choices. This plan is too large; its lower bound is above the capacity.
     No(Plan),
     /// Undecided. This plan is too large; another strategy or more effort may find one that fits.
     Unknown(Plan),
@@ -59,39 +59,28 @@ impl Planner<'_> {
             let (answer, layout) = planner.fit_layout(&lowered.problem, capacity)?;
             Ok(answer(prepared.plan(input, lowered, &layout)))
         };
-        let mut inside = None;
-        if let Some(gathered) = &prepared.gathered {
-            match fit(&prepared.of_gathered(), gathered) {
-                Ok(PlanFit::Yes(plan)) => return Ok(PlanFit::Yes(plan)),
-                Ok(PlanFit::No(plan) | PlanFit::Unknown(plan)) => {
-                    inside = Some((plan, gathered.problem.lower_bound().bytes));
-                }
-                Err(_) => {}
-            }
+        if let Some(gathered) = &prepared.gathered
+            && let Ok(PlanFit::Yes(plan)) = fit(&prepared.of_gathered(), gathered)
+        {
+            return Ok(PlanFit::Yes(plan));
         }
         // A plan with all copies may fit where one without them does not.
         let answer = fit(&prepared.planner.after(lowered), &prepared.lowered)?;
         let (PlanFit::No(plan) | PlanFit::Unknown(plan)) = &answer else { return Ok(answer) };
-        // Pins may make the bound of either the larger one. The plan with the smaller bound says why none fits.
-        let apart = (plan.clone(), prepared.lowered.problem.lower_bound().bytes);
-        let has_choice = prepared.gathered.is_some() || self.has_choice(plan);
-        let (least, bound) = match inside {
-            Some(inside) if inside.1 < apart.1 => inside,
-            _ => apart,
-        };
-        if bound > capacity {
-            let lower_bound = if has_choice { bound } else { least.lower_bound };
-            let proven_optimal = least.proven_optimal && lower_bound == least.lower_bound;
-            return Ok(PlanFit::No(Plan { lower_bound, proven_optimal, ..least }));
-        }
         if plan.scope == Scope::AllChoices {
             return Ok(answer);
         }
-        // Other choices may lead to a smaller pool, and planning tries some.
-        let found = self.after(start).plan(input)?;
-        Ok(match answer {
+        let bound = self.bound_over_choices(input)?.filter(|&bound| bound > capacity);
+        if let Some(lower_bound) = bound {
+            let proven_optimal = plan.pool_size == lower_bound;
+            let scope = Scope::AllChoices.with_bodies(&prepared.bodies);
+            return Ok(PlanFit::No(Plan { lower_bound, proven_optimal, scope, ..plan.clone() }));
+        }
+        // Other choices may lead to a smaller pool.
+        let found = self.after(start).plan_within(input, capacity)?;
+        Ok(match found.scope {
             _ if found.pool_size <= capacity => PlanFit::Yes(found),
-            PlanFit::No(plan) if !has_choice => PlanFit::No(plan),
+            Scope::AllChoices if found.lower_bound > capacity => PlanFit::No(found),
             _ => PlanFit::Unknown(found),
         })
     }

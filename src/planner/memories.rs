@@ -37,7 +37,7 @@ impl Memories {
         if pools.is_empty() && pins.is_empty() {
             return Ok(lowered);
         }
-        let Lowered { problem, homes, refused } = lowered;
+        let Lowered { problem, homes, refused, runs } = lowered;
         let has_pools = problem.demands().is_some_and(|demands| demands.has_pools);
         if has_pools && !pools.is_empty() {
             return Err(PlanError::PoolsTwice);
@@ -81,7 +81,7 @@ impl Memories {
         for (chunk, pool, offset) in places {
             builder.pin(chunk, pool, offset);
         }
-        Ok(Lowered { problem: builder.finish()?, homes, refused })
+        Ok(Lowered { problem: builder.finish()?, homes, refused, runs })
     }
 }
 

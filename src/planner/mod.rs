@@ -3,6 +3,7 @@
 mod banked;
 mod bodies;
 mod cache;
+mod choices;
 mod compare;
 mod fit;
 mod memories;
@@ -23,10 +24,11 @@ pub use reordered::ReorderedPlan;
 
 use crate::{
     Bytes, InputRef, Layout, Limits, OpSequence, Plan, PlanError, PlannedChunk, Problem, Strategy,
-    lower::{self, Lowered, LoweringOptions, Placing, gather, lower_apart},
+    lower::{self, Grain, Lowered, LoweringOptions, Placing, gather, lower_apart},
     plan::{PlannedBody, Scope},
     planner::{
         bodies::Flattened,
+        choices::{Choices, Source},
         memories::{Memories, Pin},
     },
     problem::demands::Pool,
@@ -136,7 +138,7 @@ fn smaller(plan: &Plan, than: &Plan) -> bool {
     (plan.traffic, sizes(plan)) < (than.traffic, sizes(than))
 }
 
-impl Planner<'_> {
+impl<'a> Planner<'a> {
     /// Creates a planner with the default options: the default [`Strategy`], the alignment and
     /// padding of the problem (1 and 0 for a sequence), and the default [`LoweringOptions`].
     #[must_use]
@@ -248,15 +250,41 @@ impl Planner<'_> {
     /// exceeds 64 bits, the strategy cannot plan such a problem, or it has no plan before its end and was
     /// cancelled or out of time.
     pub fn plan<'i>(&self, input: impl Into<InputRef<'i>>) -> Result<Plan, PlanError> {
-        let input = input.into();
+        self.plan_within(input.into(), 0)
+    }
+
+    /// Plans an input. Other choices are tried only if the pool is larger than `target` bytes.
+    fn plan_within(&self, input: InputRef<'_>, target: Bytes) -> Result<Plan, PlanError> {
         let start = Instant::now();
-        let plan = self.plan_once(input)?;
-        match input {
-            InputRef::Sequence(sequence) if self.has_choice(&plan) => {
+        let sequence = match input {
+            InputRef::Sequence(sequence) => sequence,
+            InputRef::Problem(problem) => {
+                let plan = self.prepare(input)?.best(input);
+                let source = Source::Problem(problem);
+                return Choices { planner: self, start, source, target }.improve(plan);
+            }
+        };
+        let flat = self.flatten(sequence)?;
+        let planner = self.after(start);
+        let prepared = planner.prepare_flat(input, &flat.sequence, &flat.bodies, Grain::Chunks)?;
+        let plan = match prepared.best(input) {
+            Ok(plan) if self.has_choice(&plan) => {
                 self.after(start).with_fewer_overlaps(sequence, plan)
             }
-            _ => Ok(plan),
-        }
+            plan => plan,
+        };
+        let source = Source::Sequence(sequence, &flat);
+        Choices { planner: self, start, source, target }.improve(plan)
+    }
+
+    /// The bytes that every plan needs, whatever is chosen; `None` if they cannot be counted.
+    fn bound_over_choices(&self, input: InputRef<'_>) -> Result<Option<Bytes>, PlanError> {
+        Ok(match input {
+            InputRef::Sequence(sequence) => {
+                Source::Sequence(sequence, &self.flatten(sequence)?).bound(self)
+            }
+            InputRef::Problem(problem) => Source::Problem(problem).bound(self),
+        })
     }
 
     fn plan_once(&self, input: InputRef<'_>) -> Result<Plan, PlanError> {
@@ -369,28 +397,48 @@ impl Planner<'_> {
     }
 
     /// Plans the bodies and lowers the input.
-    fn prepare(&self, input: InputRef<'_>) -> Result<Prepared<'_>, PlanError> {
+    fn prepare(&self, input: InputRef<'_>) -> Result<Prepared<'a>, PlanError> {
         let start = Instant::now();
-        let mut bodies = Vec::new();
-        let mut gathering = None;
-        let lowered = match input {
+        match input {
             InputRef::Sequence(sequence) => {
-                let flattened = self.flatten(sequence)?;
-                bodies = flattened.bodies;
-                let lowered = lower_apart(&flattened.sequence, self.lowering, self.placing())?;
-                let gathers = self.lowering.gathers && self.strategy.knows_parts();
-                gathering =
-                    Some(flattened.sequence).filter(|sequence| gathers && sequence.has_gathers());
-                lowered
+                let flat = self.flatten(sequence)?;
+                let planner = self.after(start);
+                planner.prepare_flat(input, &flat.sequence, &flat.bodies, Grain::Chunks)
             }
-            InputRef::Problem(_) => input.lower(self.lowering)?,
-        };
-        let Lowered { problem, homes, refused } = self.memories.demand(input, lowered)?;
+            InputRef::Problem(_) => {
+                let lowered = input.lower(self.lowering)?;
+                self.prepare_lowered(input, lowered, None, Vec::new())
+            }
+        }
+    }
+
+    /// Lowers a sequence without bodies, whose chunks make a plan of `input`.
+    fn prepare_flat(
+        &self,
+        input: InputRef<'_>,
+        flat: &OpSequence,
+        bodies: &[PlannedBody],
+        grain: Grain,
+    ) -> Result<Prepared<'a>, PlanError> {
+        let lowered = lower_apart(flat, self.lowering, self.placing(), grain)?;
+        let gathers = self.lowering.gathers && self.strategy.knows_parts() && flat.has_gathers();
+        self.prepare_lowered(input, lowered, gathers.then_some(flat), bodies.to_vec())
+    }
+
+    fn prepare_lowered(
+        &self,
+        input: InputRef<'_>,
+        lowered: Lowered,
+        gathering: Option<&OpSequence>,
+        bodies: Vec<PlannedBody>,
+    ) -> Result<Prepared<'a>, PlanError> {
+        let start = Instant::now();
+        let Lowered { problem, homes, refused, runs } = self.memories.demand(input, lowered)?;
         let alignment = self.alignment.unwrap_or(problem.alignment());
         let padding = self.padding.unwrap_or(problem.padding());
         let problem = problem.with_alignment(alignment)?.with_padding(padding)?;
-        let lowered = Lowered { problem, homes, refused };
-        let gathered = gathering.map(|sequence| gather(&sequence, lowered.clone()));
+        let lowered = Lowered { problem, homes, refused, runs };
+        let gathered = gathering.map(|sequence| gather(sequence, lowered.clone()));
         let gathered = gathered.filter(|gathered| gathered.problem.has_parts());
         Ok(Prepared { lowered, gathered, bodies, planner: self.after(start) })
     }

@@ -20,6 +20,7 @@
 
 mod bound;
 mod builder;
+mod choices;
 pub mod demands;
 mod error;
 #[cfg(feature = "serde")]

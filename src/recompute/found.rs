@@ -3,7 +3,7 @@
 use crate::effort::Effort;
 use crate::{
     Bytes, OpSequence,
-    lower::lower_apart,
+    lower::{Grain, lower_apart},
     recompute::{
         LaterRun, Recompute, RecomputeError, bound, expand,
         model::Model,
@@ -76,7 +76,7 @@ const BOUND: u64 = 8;
 impl Recompute<'_> {
     /// Returns the most bytes live at a step: the lower bound of every plan.
     pub(super) fn peak(&self, sequence: &OpSequence) -> Result<Bytes, RecomputeError> {
-        let problem = lower_apart(sequence, self.lowering, self.placing)?.problem;
+        let problem = lower_apart(sequence, self.lowering, self.placing, Grain::Chunks)?.problem;
         let placed =
             problem.with_alignment(self.placing.alignment)?.with_padding(self.placing.padding)?;
         Ok(placed.lower_bound().bytes)

@@ -383,8 +383,8 @@ impl<T> Dependency<T> {
     ) -> Result<Dependency<U>, E> {
         Ok(match self {
             Self::Fresh => Dependency::Fresh,
-            Self::Reads { input, offset } => {
-                Dependency::Reads { input: map(input)?, offset: *offset }
+            Self::Reads { input, offset, required } => {
+                Dependency::Reads { input: map(input)?, offset: *offset, required: *required }
             }
             Self::Overwrites(overwrites) => Dependency::Overwrites(
                 overwrites

@@ -10,7 +10,7 @@ use crate::{
 /// Checks that views fit in the tensors that they read.
 pub(super) fn views(sequence: &OpSequence) -> Result<(), SequenceError> {
     for tensor in sequence.tensors() {
-        let Origin::Output { step, dependency: Dependency::Reads { input, offset } } =
+        let Origin::Output { step, dependency: Dependency::Reads { input, offset, .. } } =
             &tensor.origin
         else {
             continue;
@@ -46,7 +46,7 @@ pub(super) fn overwriters(sequence: &OpSequence) -> Result<(), SequenceError> {
         };
         match dependency {
             Dependency::Fresh | Dependency::Gathers(_) => {}
-            Dependency::Reads { input, offset } => {
+            Dependency::Reads { input, offset, .. } => {
                 rooms[output.index()] = rooms[input.index()] - offset;
             }
             Dependency::Overwrites(overwrites) => {

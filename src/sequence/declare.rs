@@ -16,6 +16,8 @@ pub enum Dependency<T> {
         input: T,
         /// Bytes from the input's start.
         offset: Bytes,
+        /// True if the output must lie there, because its operator makes no copy; false if it may.
+        required: bool,
     },
     /// Write dependencies: the output is written over one of these inputs, the first that can be
     /// accepted.
@@ -125,19 +127,54 @@ impl Output {
         self
     }
 
-    /// Makes the output a view of the whole input, such as a reshape. A view cannot also overwrite
-    /// or gather.
+    /// Lets the output be a view of the whole input, such as a reshape. A planner may make it a copy instead,
+    /// where that makes the pool smaller, unless the view is [required](Self::required). A view cannot also
+    /// overwrite or gather.
     #[must_use]
     pub fn reads(self, input: impl Into<Box<str>>) -> Self {
         self.reads_at(input, 0)
     }
 
-    /// Makes the output a view of the input from `offset` bytes on, such as a contiguous slice.
+    /// Lets the output be a view of the input from `offset` bytes on, such as a contiguous slice.
     #[must_use]
     pub fn reads_at(mut self, input: impl Into<Box<str>>, offset: Bytes) -> Self {
         self.is_mixed |=
             matches!(self.dependency, Dependency::Overwrites(_) | Dependency::Gathers(_));
-        self.dependency = Dependency::Reads { input: input.into(), offset };
+        self.dependency = Dependency::Reads { input: input.into(), offset, required: false };
+        self
+    }
+
+    /// Requires what was declared last: the output is a view of its input, never a copy, because its operator
+    /// moves no bytes; or it is written over the inputs declared so far, as [`updates`](Self::updates) requires
+    /// at once. Gathered inputs are never required: their operator copies what is not in its place.
+    ///
+    /// ```
+    /// use memplan::{OpSequence, Operator, Output, Planner};
+    ///
+    /// let sequence = |slice: Output| {
+    ///     OpSequence::builder()
+    ///         .operator(Operator::new("embed").output(Output::new("x", 4096)))
+    ///         .operator(Operator::new("slice").inputs(["x"]).output(slice))
+    ///         .operator(Operator::new("mlp").output(Output::new("y", 4096)))
+    ///         .operator(Operator::new("add").inputs(["y", "first"]).output(Output::new("z", 64)))
+    ///         .output("z")
+    ///         .build()
+    /// };
+    /// let view = Output::new("first", 64).reads("x");
+    /// let pool_size = |slice| Ok::<_, memplan::PlanError>(Planner::new().plan(&sequence(slice)?)?.pool_size);
+    /// assert_eq!(pool_size(view.clone())?, 4160);
+    /// assert_eq!(pool_size(view.required())?, 4160);
+    /// # Ok::<(), memplan::PlanError>(())
+    /// ```
+    #[must_use]
+    pub fn required(mut self) -> Self {
+        match &mut self.dependency {
+            Dependency::Reads { required, .. } => *required = true,
+            Dependency::Overwrites(overwrites) => {
+                overwrites.iter_mut().for_each(|overwrite| overwrite.required = true);
+            }
+            Dependency::Fresh | Dependency::Gathers(_) => {}
+        }
         self
     }
 

@@ -170,6 +170,9 @@ pub struct ReadEntry {
     /// Bytes from its start.
     #[serde(default)]
     pub offset: Bytes,
+    /// True if the output must not be a copy; `false` if omitted.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub required: bool,
 }
 
 /// A write dependency.
@@ -292,6 +295,7 @@ fn new_key(operators: &[OperatorEntry]) -> Option<&'static str> {
         let key = |output: &OutputEntry| {
             let overwrites = output.overwrites.iter().flat_map(|overwrites| &overwrites.0);
             let keys = [
+                (output.reads.as_ref().is_some_and(|read| read.required), "required"),
                 (output.gathers.is_some(), "gathers"),
                 (overwrites.into_iter().any(|overwrite| overwrite.below > 0), "below"),
             ];
@@ -329,8 +333,9 @@ impl From<&OpSequence> for BodyEntry {
                 gathers: None,
             };
             match &tensor.origin {
-                Origin::Output { dependency: Dependency::Reads { input, offset }, .. } => {
-                    entry.reads = Some(ReadEntry { input: name(*input), offset: *offset });
+                Origin::Output { dependency: Dependency::Reads { input, offset, required }, .. } => {
+                    let (input, offset, required) = (name(*input), *offset, *required);
+                    entry.reads = Some(ReadEntry { input, offset, required });
                 }
                 Origin::Output { dependency: Dependency::Overwrites(overwrites), .. } => {
                     let entries = overwrites
@@ -473,7 +478,9 @@ impl TryFrom<OutputEntry> for Output {
         let dependency = match (entry.reads, entry.overwrites, gathers) {
             (None, None, None) => Dependency::Fresh,
             (None, None, Some(gathers)) => gathers,
-            (Some(ReadEntry { input, offset }), None, None) => Dependency::Reads { input, offset },
+            (Some(ReadEntry { input, offset, required }), None, None) => {
+                Dependency::Reads { input, offset, required }
+            }
             (None, Some(OverwriteEntries(overwrites)), None) => Dependency::Overwrites(
                 overwrites
                     .into_iter()

@@ -34,6 +34,7 @@ mod given;
 mod order;
 mod precedence;
 mod streams;
+mod ties;
 mod uses;
 #[cfg(feature = "onnx")]
 pub(crate) mod widen;
@@ -43,6 +44,7 @@ pub use builder::SequenceBuilder;
 pub use declare::{Dependency, Gather, Operator, Output, Overwrite, SizeBasis, TensorType};
 pub use dims::DimRange;
 pub use error::SequenceError;
+pub(crate) use ties::Tie;
 #[cfg(feature = "serde")]
 pub use file::{
     GatherEntry, OperatorEntry, OutputEntry, OverwriteEntries, OverwriteEntry, ReadEntry,

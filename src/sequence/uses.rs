@@ -124,7 +124,7 @@ pub(super) fn homes(sequence: &OpSequence) -> Vec<Home> {
     for &output in sequence.operators().iter().flat_map(|operator| &operator.outputs) {
         let Origin::Output { dependency, .. } = &sequence.tensor(output).origin else { continue };
         let shared = match dependency {
-            Dependency::Reads { input, offset } => Some((*input, *offset, false)),
+            Dependency::Reads { input, offset, .. } => Some((*input, *offset, false)),
             Dependency::Overwrites(overwrites) => {
                 let update = overwrites.iter().find(|overwrite| overwrite.required);
                 update.map(|overwrite| (overwrite.input, overwrite.offset, true))

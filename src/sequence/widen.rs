@@ -167,9 +167,11 @@ impl OpSequence {
         let Origin::Output { dependency, .. } = &self.tensor(mine).origin else { return };
         let common = match (dependency, theirs) {
             (
-                Dependency::Reads { input, offset },
-                Dependency::Reads { input: their_input, offset: their_offset },
-            ) if offset == their_offset && is_same(*input, *their_input) => dependency.clone(),
+                &Dependency::Reads { input, offset, required },
+                &Dependency::Reads { input: their_input, offset: their_offset, required: theirs },
+            ) if offset == their_offset && is_same(input, their_input) => {
+                Dependency::Reads { input, offset, required: required || theirs }
+            }
             (Dependency::Overwrites(mine), Dependency::Overwrites(theirs)) => {
                 let is_one = |a: &Overwrite<TensorId>, b: &Overwrite<TensorId>| {
                     (a.offset, a.below, a.required) == (b.offset, b.below, b.required)

@@ -338,7 +338,7 @@ mod tests {
         let tensors = innermost(s);
         (tensors[0].size, tensors[1].size) = (None, Some(64));
         if let Origin::Output { dependency, .. } = &mut tensors[1].origin {
-            *dependency = Dependency::Reads { input: TensorId(0), offset: 0 };
+            *dependency = Dependency::Reads { input: TensorId(0), offset: 0, required: false };
         }
     }, Some("'x' has 8 B, but the body reads 64 B of it"))]
     fn a_body_uses_what_its_operator_declares(

@@ -207,7 +207,7 @@ impl<'a> Counter<'a> {
         match dependency {
             Dependency::Fresh => {}
             Dependency::Gathers(_) => self.gather(tensor),
-            Dependency::Reads { input, offset } => {
+            Dependency::Reads { input, offset, .. } => {
                 if self.places[tensor].is_at(self.places[input.index()], *offset) {
                     self.contents.shown[tensor] = self.contents.shown[input.index()];
                     self.touch(tensor, step);

@@ -248,7 +248,7 @@ impl Machine<'_> {
                 let from = whole.map(|(input, interval)| (interval, self.content_of[input]));
                 self.gathered.gather(tensor, from.collect());
             }
-            Dependency::Reads { input, offset } => {
+            Dependency::Reads { input, offset, .. } => {
                 let input = input.index();
                 if self.places[tensor].is_at(self.places[input], *offset) {
                     self.content_of[tensor] = self.content_of[input];

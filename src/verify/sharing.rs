@@ -76,7 +76,7 @@ impl<'a> Sharing<'a> {
         let views = operator.outputs.iter().filter(|output| {
             matches!(
                 &sequence.tensor(**output).origin,
-                Origin::Output { dependency: Dependency::Reads { input, offset }, .. }
+                Origin::Output { dependency: Dependency::Reads { input, offset, .. }, .. }
                     if places[output.index()].is_at(places[input.index()], *offset)
             )
         });

@@ -68,7 +68,7 @@ pub fn copied_views(sequence: &OpSequence, plan: &Plan) -> BTreeSet<String> {
     let plan = &shrunk(sequence, &pools::in_one(plan));
     let places = places::of_tensors(sequence, plan, &mut Vec::new()).of;
     let is_elsewhere = |(at, tensor): &(usize, &Tensor)| match &tensor.origin {
-        Origin::Output { dependency: Dependency::Reads { input, offset }, .. } => {
+        Origin::Output { dependency: Dependency::Reads { input, offset, .. }, .. } => {
             places[*at] != Place::Nowhere && !places[*at].is_at(places[input.index()], *offset)
         }
         _ => false,

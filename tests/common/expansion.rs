@@ -140,7 +140,10 @@ impl<'a> Checker<'a> {
         let (new, old) = (dependency(self.expanded, made), dependency(self.given, value));
         let pairs: Vec<(TensorId, TensorId, Option<u64>)> = match (&new, &old) {
             (Dependency::Fresh, Dependency::Fresh) => Vec::new(),
-            (Dependency::Reads { input, offset }, Dependency::Reads { input: old, offset: at })
+            (
+                Dependency::Reads { input, offset, .. },
+                Dependency::Reads { input: old, offset: at, .. },
+            )
                 if offset == at =>
             {
                 let (memory, base) = self.memory[input.index()];

@@ -255,7 +255,7 @@ impl Machine<'_, '_> {
             unreachable!("an output has an operator")
         };
         match dependency {
-            Dependency::Reads { input, offset } => {
+            Dependency::Reads { input, offset, .. } => {
                 let from = usize::try_from(*offset).unwrap();
                 frame.values[input.index()][from..from + usize::try_from(size).unwrap()].to_vec()
             }

@@ -201,7 +201,7 @@ pub fn describe(sequence: &OpSequence) -> String {
             let tensor = sequence.tensor(*output);
             outputs.push(format!("{}:{}", tensor.name, tensor.size.unwrap()));
             match &tensor.origin {
-                Origin::Output { dependency: Dependency::Reads { input, offset }, .. } => {
+                Origin::Output { dependency: Dependency::Reads { input, offset, .. }, .. } => {
                     write!(suffix, " of {}+{offset}", name(input)).unwrap();
                 }
                 Origin::Output { dependency: Dependency::Overwrites(overwrites), .. } => {

@@ -333,7 +333,7 @@ impl Run<'_> {
         let tensors = self.sequence.tensors();
         let mut shown: Vec<usize> = (0..tensors.len()).collect();
         for output in self.sequence.operators().iter().flat_map(|operator| &operator.outputs) {
-            if let Origin::Output { dependency: Dependency::Reads { input, offset }, .. } =
+            if let Origin::Output { dependency: Dependency::Reads { input, offset, .. }, .. } =
                 &tensors[output.index()].origin
                 && self.is_at(output.index(), input.index(), *offset)
             {
@@ -411,7 +411,7 @@ impl Run<'_> {
     /// Returns whether a tensor lies in the memory of the tensor that it is a view of, through other views.
     fn shows_all_it_views(&self, tensor: usize) -> bool {
         match &self.sequence.tensors()[tensor].origin {
-            Origin::Output { dependency: Dependency::Reads { input, offset }, .. } => {
+            Origin::Output { dependency: Dependency::Reads { input, offset, .. }, .. } => {
                 self.is_at(tensor, input.index(), *offset) && self.shows_all_it_views(input.index())
             }
             _ => true,

@@ -251,7 +251,7 @@ fn contents(sequence: &OpSequence) -> Vec<Vec<u8>> {
         let Origin::Output { dependency, .. } = &sequence.tensor(output).origin else { continue };
         let at = |offset: u64| usize::try_from(offset).unwrap();
         match dependency {
-            Dependency::Reads { input, offset } => {
+            Dependency::Reads { input, offset, .. } => {
                 let size = contents[output.index()].len();
                 let base = contents[input.index()][at(*offset)..][..size].to_vec();
                 contents[output.index()] = base;

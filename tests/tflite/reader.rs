@@ -28,7 +28,7 @@ fn shares(sequence: &OpSequence, name: &str) -> String {
     let tensor = sequence.tensors().iter().find(|tensor| &*tensor.name == name).unwrap();
     let name_of = |id| &sequence.tensor(id).name;
     match &tensor.origin {
-        Origin::Output { dependency: Dependency::Reads { input, offset }, .. } => {
+        Origin::Output { dependency: Dependency::Reads { input, offset, .. }, .. } => {
             format!("view of {} at {offset}", name_of(*input))
         }
         Origin::Output { dependency: Dependency::Overwrites(overwrites), .. } => {

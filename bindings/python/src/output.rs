@@ -248,7 +248,7 @@ impl Output {
             return output;
         };
         match dependency {
-            Dependency::Reads { input, offset } => {
+            Dependency::Reads { input, offset, .. } => {
                 output.reads = Some(Place(name(*input), *offset));
             }
             Dependency::Overwrites(several) => {

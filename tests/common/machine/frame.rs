@@ -80,7 +80,7 @@ impl Frame<'_> {
         let mut offset = 0;
         while let Origin::Output { dependency, .. } = &self.sequence.tensors()[tensor].origin {
             let (input, at) = match dependency {
-                Dependency::Reads { input, offset } => (*input, *offset),
+                Dependency::Reads { input, offset, .. } => (*input, *offset),
                 Dependency::Overwrites(overwrites) => {
                     match overwrites.iter().find(|one| one.required) {
                         Some(one) => (one.input, one.offset),
@@ -115,7 +115,7 @@ pub fn unwritten(frame: &Frame<'_>, output: usize) -> BTreeSet<u64> {
         }
     };
     match dependency {
-        Dependency::Reads { input, offset } => {
+        Dependency::Reads { input, offset, .. } => {
             let input = frame.places[input.index()].map(|(memory, low)| (memory, low + offset));
             if frame.places[output] == input {
                 (0..frame.size(output)).collect()

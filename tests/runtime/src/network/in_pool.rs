@@ -142,7 +142,7 @@ impl Network {
 
     /// Returns whether an output is a view that lies where its input does, so that no bytes move.
     fn is_view(&self, id: TensorId, places: &[Place]) -> bool {
-        let Origin::Output { dependency: Dependency::Reads { input, offset }, .. } =
+        let Origin::Output { dependency: Dependency::Reads { input, offset, .. }, .. } =
             self.tensor(id).origin
         else {
             return false;

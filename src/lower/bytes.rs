@@ -1,0 +1,168 @@
+//! Lifetimes of bytes: splits chunks whose bytes are needed for different times.
+//!
+//! The halves of a split, the slices of a buffer that is filled step by step, or a small slice of a large tensor
+//! are views of one chunk, which must keep each byte only until the last reader of that byte. Such a chunk is made
+//! of *runs*, each a chunk with a lifetime of its own. The whole chunk is alive only while it is written; the runs
+//! are its [parts](crate::problem::demands::Part), so they stay where they are. An output may then be written over
+//! a run although other runs are still read.
+
+use std::{collections::BTreeMap, ops::Range};
+
+use smallvec::{SmallVec, smallvec};
+
+use crate::{
+    Bytes,
+    lower::{
+        place::{DraftChunk, Places, Source},
+        runs::{Run, runs},
+    },
+    problem::ChunkId,
+    sequence::{Dependency, OpSequence, OperatorNode, Origin, TensorId},
+};
+
+/// Bytes of a chunk that are needed equally long, as a chunk of their own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct RunChunk {
+    pub(super) chunk: ChunkId,
+    /// The first byte in the whole chunk.
+    pub(super) low: Bytes,
+    /// The byte after the last.
+    pub(super) high: Bytes,
+}
+
+/// The runs of a chunk.
+#[derive(Clone, Debug)]
+pub(super) struct SplitChunk {
+    /// The tensor that the chunk was made for.
+    tensor: TensorId,
+    /// In the order of their bytes.
+    pub(super) runs: Vec<RunChunk>,
+}
+
+/// The chunks that consist of runs.
+pub(super) type SplitChunks = BTreeMap<ChunkId, SplitChunk>;
+
+/// Splits the chunks whose bytes are needed for different times. `outside` tells whether chunks outside the pool
+/// are split as well.
+pub(super) fn split(sequence: &OpSequence, places: &mut Places, outside: bool) {
+    let mut uses = vec![Vec::new(); places.chunks.len()];
+    let mut add = |step: usize, tensor: TensorId| {
+        if let Some((chunk, bytes)) = places.bytes(sequence, tensor) {
+            uses[chunk.index()].push((bytes, step));
+        }
+    };
+    for (step, operator) in sequence.operators().iter().enumerate() {
+        let inputs = if only_views(sequence, operator) { &[][..] } else { &operator.inputs };
+        inputs.iter().chain(&operator.outputs).for_each(|&tensor| add(step, tensor));
+    }
+    let end = sequence.operators().len();
+    sequence.outputs().iter().for_each(|&output| add(end, output));
+    for (at, mut uses) in uses.into_iter().enumerate() {
+        let chunk = &places.chunks[at];
+        let is_possible = chunk.can_be_split() && (outside || chunk.outside.is_none());
+        let size = chunk.size;
+        if !is_possible || uses.iter().all(|(bytes, _)| *bytes == (0..size)) {
+            continue;
+        }
+        // All of it is there in the first step.
+        uses.push((0..size, 0));
+        let runs = runs(&uses);
+        if runs.len() > 1 {
+            places.split(ChunkId::from_index(at), &runs);
+        }
+    }
+    for &output in sequence.outputs() {
+        if let Some((chunk, bytes)) = places.bytes(sequence, output) {
+            let needed: Vec<ChunkId> = places.runs_in(chunk, &bytes).collect();
+            if !needed.is_empty() {
+                places.chunks[chunk.index()].output = false;
+            }
+            for run in needed {
+                places.chunks[run.index()].output = true;
+            }
+        }
+    }
+}
+
+/// Returns whether an operator moves no bytes, because all of its outputs are views.
+pub(super) fn only_views(sequence: &OpSequence, operator: &OperatorNode) -> bool {
+    let is_view = |&output: &TensorId| {
+        let origin = &sequence.tensor(output).origin;
+        matches!(origin, Origin::Output { dependency: Dependency::Reads { .. }, .. })
+    };
+    !operator.outputs.is_empty() && operator.outputs.iter().all(is_view)
+}
+
+impl Places {
+    /// The chunk of a tensor and its bytes there.
+    fn bytes(&self, sequence: &OpSequence, tensor: TensorId) -> Option<(ChunkId, Range<Bytes>)> {
+        let (chunk, low) = self.tensors[tensor.index()]?;
+        let size = sequence.tensor(tensor).size.unwrap_or(Bytes::MAX);
+        Some((chunk, low..low.saturating_add(size)))
+    }
+
+    fn split(&mut self, whole: ChunkId, runs: &[Run]) {
+        let of_whole = self.chunks[whole.index()].clone();
+        let Some(tensor) = of_whole.tensor() else { return };
+        let made = runs.iter().map(|(bytes, _)| {
+            let chunk = ChunkId::from_index(self.chunks.len());
+            let source = Source::Run { tensor, low: bytes.start, high: bytes.end };
+            let size = bytes.end - bytes.start;
+            self.chunks.push(DraftChunk { size, source, output: false, ..of_whole.clone() });
+            RunChunk { chunk, low: bytes.start, high: bytes.end }
+        });
+        let runs = made.collect();
+        self.runs.insert(whole, SplitChunk { tensor, runs });
+    }
+
+    /// The runs of a chunk that share bytes with a range; none if it is not split.
+    pub(super) fn runs_in<'a>(
+        &'a self,
+        chunk: ChunkId,
+        bytes: &'a Range<Bytes>,
+    ) -> impl Iterator<Item = ChunkId> + 'a {
+        let runs = self.runs.get(&chunk).map_or(&[][..], |split| &split.runs);
+        let shares = |run: &&RunChunk| run.low < bytes.end && bytes.start < run.high;
+        runs.iter().filter(shares).map(|run| run.chunk)
+    }
+
+    /// By run: its first byte in the whole chunk.
+    pub(super) fn first_bytes(&self) -> BTreeMap<ChunkId, Bytes> {
+        let runs = self.runs.values().flat_map(|split| &split.runs);
+        runs.map(|run| (run.chunk, run.low)).collect()
+    }
+
+    /// The runs of a chunk; none if it is not split.
+    pub(super) fn runs_of(&self, chunk: ChunkId) -> impl Iterator<Item = ChunkId> + '_ {
+        self.runs.get(&chunk).into_iter().flat_map(|split| &split.runs).map(|run| run.chunk)
+    }
+
+    /// The chunks that an operator uses with a tensor: its chunk, or its runs of that. A chunk that consists of runs is
+    /// used itself only by its producer, and by no view.
+    pub(super) fn used(
+        &self,
+        sequence: &OpSequence,
+        tensor: TensorId,
+        is_input: bool,
+        only_views: bool,
+    ) -> SmallVec<[ChunkId; 2]> {
+        let Some((chunk, bytes)) = self.bytes(sequence, tensor) else { return SmallVec::new() };
+        let Some(split) = self.runs.get(&chunk) else { return smallvec![chunk] };
+        if is_input && only_views {
+            return SmallVec::new();
+        }
+        let is_made = !is_input && split.tensor == tensor;
+        is_made.then_some(chunk).into_iter().chain(self.runs_in(chunk, &bytes)).collect()
+    }
+
+    /// The chunk that holds a range of another chunk's bytes as one: itself, or one of its runs, with the offset
+    /// there. `None` if the range lies in several runs.
+    pub(super) fn holder(&self, chunk: ChunkId, bytes: &Range<Bytes>) -> Option<(ChunkId, Bytes)> {
+        let Some(SplitChunk { runs, .. }) = self.runs.get(&chunk) else {
+            return Some((chunk, bytes.start));
+        };
+        let at = runs.partition_point(|run| run.low <= bytes.start).checked_sub(1)?;
+        let RunChunk { chunk, low, high } = runs[at];
+        (bytes.end <= high).then(|| (chunk, bytes.start - low))
+    }
+}

@@ -1,0 +1,147 @@
+//! The content of tensors, as runs of bytes that operators write.
+
+use std::ops::Range;
+
+use smallvec::{SmallVec, smallvec};
+
+use crate::{
+    Bytes,
+    lower::{LoweringOptions, place},
+    sequence::{Dependency, Gather, OpSequence, Origin, TensorId},
+};
+
+/// Bytes of a tensor that are bytes of a value.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Piece {
+    /// The offset in the tensor.
+    pub(super) at: Bytes,
+    /// The tensor for which the value was written.
+    pub(super) value: usize,
+    /// The offset in that tensor.
+    pub(super) low: Bytes,
+    pub(super) size: Bytes,
+}
+
+pub(super) type PieceList = SmallVec<[Piece; 1]>;
+
+/// Where the bytes of every tensor come from.
+pub(super) struct Pieces {
+    /// By tensor: its content in the order of its bytes; empty if that lies outside the pool.
+    pub(super) of: Vec<PieceList>,
+    /// By tensor: the tensor that it is a view of, through other views, and its offset there.
+    pub(super) base: Vec<(usize, Bytes)>,
+    /// By tensor: true if a tensor outside the pool holds it.
+    pub(super) is_outside: Vec<bool>,
+}
+
+impl Pieces {
+    pub(super) fn of(sequence: &OpSequence, options: LoweringOptions) -> Self {
+        let count = sequence.tensors().len();
+        let mut pieces = Self {
+            of: vec![PieceList::new(); count],
+            base: (0..count).map(|at| (at, 0)).collect(),
+            is_outside: vec![false; count],
+        };
+        for (at, tensor) in sequence.tensors().iter().enumerate() {
+            let in_pool = match tensor.origin {
+                Origin::Input => options.inputs_in_pool,
+                Origin::Weight => options.weights_in_pool,
+                Origin::Output { .. } => continue,
+            };
+            pieces.is_outside[at] = !in_pool;
+            if in_pool {
+                pieces.of[at] = own(at, tensor.size.unwrap_or(0));
+            }
+        }
+        let is_updated = place::views_with_updates(sequence);
+        for &output in sequence.operators().iter().flat_map(|operator| &operator.outputs) {
+            pieces.produce(sequence, options, output, is_updated[output.index()]);
+        }
+        pieces
+    }
+
+    fn produce(
+        &mut self,
+        sequence: &OpSequence,
+        options: LoweringOptions,
+        output: TensorId,
+        is_updated: bool,
+    ) {
+        let at = output.index();
+        let tensor = sequence.tensor(output);
+        let size = tensor.size.unwrap_or(0);
+        let Origin::Output { dependency, .. } = &tensor.origin else { return };
+        match dependency {
+            Dependency::Reads { input, offset, required }
+                if options.views || *required || is_updated =>
+            {
+                let (base, below) = self.base[input.index()];
+                self.base[at] = (base, below + offset);
+                self.is_outside[at] = self.is_outside[input.index()];
+                self.of[at] = self.range(input.index(), *offset..offset + size);
+            }
+            Dependency::Overwrites(overwrites)
+                if overwrites
+                    .iter()
+                    .any(|one| one.required && self.is_outside[one.input.index()]) =>
+            {
+                self.is_outside[at] = true;
+            }
+            Dependency::Gathers(gathers) if options.gathers => {
+                self.of[at] = self.gather(sequence, at, size, gathers);
+            }
+            _ => self.of[at] = own(at, size),
+        }
+    }
+
+    /// The content of these bytes of a tensor.
+    pub(super) fn range(&self, tensor: usize, bytes: Range<Bytes>) -> PieceList {
+        let pieces = self.of[tensor].iter().filter_map(|piece| {
+            let (low, high) = (bytes.start.max(piece.at), bytes.end.min(piece.at + piece.size));
+            (low < high).then(|| Piece {
+                at: low - bytes.start,
+                low: piece.low + (low - piece.at),
+                size: high - low,
+                ..*piece
+            })
+        });
+        pieces.collect()
+    }
+
+    /// The content of an output that gathers inputs: theirs, and its own in between.
+    fn gather(
+        &self,
+        sequence: &OpSequence,
+        output: usize,
+        size: Bytes,
+        gathers: &[Gather<TensorId>],
+    ) -> PieceList {
+        let mut pieces = PieceList::new();
+        for &Gather { input, offset } in gathers {
+            if !self.is_outside[input.index()] {
+                let from = self.range(input.index(), 0..sequence.tensor(input).size.unwrap_or(0));
+                pieces.extend(from.into_iter().map(|piece| Piece { at: piece.at + offset, ..piece }));
+            }
+        }
+        pieces.sort_unstable_by_key(|piece| piece.at);
+        let mut all = PieceList::new();
+        let mut from = 0;
+        let between = |from: Bytes, to: Bytes| {
+            (from < to).then(|| Piece { at: from, value: output, low: from, size: to - from })
+        };
+        for piece in pieces {
+            all.extend(between(from, piece.at));
+            from = piece.at + piece.size;
+            all.push(piece);
+        }
+        all.extend(between(from, size));
+        all
+    }
+}
+
+fn own(tensor: usize, size: Bytes) -> PieceList {
+    match size {
+        0 => PieceList::new(),
+        _ => smallvec![Piece { at: 0, value: tensor, low: 0, size }],
+    }
+}

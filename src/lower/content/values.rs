@@ -1,0 +1,461 @@
+//! The values of a sequence: when their bytes are needed, and what outputs may save.
+
+use std::{
+    collections::{BTreeMap, HashSet},
+    ops::Range,
+};
+
+use crate::{
+    Bytes,
+    lower::{
+        LoweringOptions, Placing,
+        clocks::OperatorClocks,
+        content::pieces::{Piece, PieceList, Pieces},
+        runs::{Run, runs},
+    },
+    sequence::{Dependency, OpSequence, OperatorNode, Origin, Overwrite, TensorId},
+};
+
+/// The most tensors of an operator among which one looks for those that share bytes.
+const MAX_COMPARED: usize = 16;
+
+/// The most pairs of values and operators that are compared on several streams.
+const MAX_PAIRS: usize = 20_000_000;
+
+/// What an operator writes at once, and its uses. Steps count from 0; what is kept to the end is used in the step
+/// after the last.
+#[derive(Clone, Debug, Default)]
+struct Value {
+    /// The step that writes it, or 0 if it is supplied; `None` if the tensor has no bytes of its own in the pool.
+    written: Option<usize>,
+    size: Bytes,
+    /// The last step that uses all of it.
+    last: usize,
+    /// Steps that use some of its bytes; for each run of bytes, the last such step.
+    uses: Vec<Run>,
+    /// All steps that use any of it, on several streams.
+    steps: Vec<usize>,
+    /// True if its bytes count one by one, because another value may lie in the same cell of the alignment.
+    is_exact: bool,
+    /// True if it is tied to no other value.
+    is_single: bool,
+    /// True if its bytes are all of its tensor.
+    is_whole: bool,
+}
+
+pub(super) struct Values<'a> {
+    sequence: &'a OpSequence,
+    options: LoweringOptions,
+    placing: Placing,
+    pieces: Pieces,
+    of: Vec<Value>,
+    /// By value: its runs of bytes with the last step that uses them.
+    runs: Vec<Vec<Run>>,
+}
+
+impl<'a> Values<'a> {
+    pub(super) fn of(
+        sequence: &'a OpSequence,
+        options: LoweringOptions,
+        placing: Placing,
+    ) -> Self {
+        let pieces = Pieces::of(sequence, options);
+        let of = vec![Value::default(); sequence.tensors().len()];
+        let mut values = Self { sequence, options, placing, pieces, of, runs: Vec::new() };
+        values.write();
+        values.use_all();
+        values.tie();
+        values.runs = values.of.iter().map(Value::runs).collect();
+        values
+    }
+
+    /// Records who writes each value.
+    fn write(&mut self) {
+        let tensors = self.sequence.tensors();
+        for (at, tensor) in tensors.iter().enumerate() {
+            for piece in self.pieces.of[at].iter().filter(|piece| piece.value == at) {
+                let written = match tensor.origin {
+                    Origin::Output { step, .. } => step,
+                    Origin::Input | Origin::Weight => 0,
+                };
+                let value = &mut self.of[at];
+                value.written = Some(written);
+                value.size += piece.size;
+                value.last = written;
+                value.is_single = true;
+                value.is_whole = piece.size == tensor.size.unwrap_or(0);
+            }
+        }
+    }
+
+    /// Records who uses each value.
+    fn use_all(&mut self) {
+        let several = self.sequence.streams() > 1;
+        for (step, operator) in self.sequence.operators().iter().enumerate() {
+            // An operator that only makes views moves no bytes: it uses what they show.
+            let inputs = if only_views(self.sequence, operator) { &[][..] } else { &operator.inputs };
+            for tensor in inputs.iter().chain(&operator.outputs) {
+                self.use_at(*tensor, step, several);
+            }
+        }
+        let end = self.sequence.operators().len();
+        for &output in self.sequence.outputs() {
+            self.use_at(output, end, several);
+        }
+        // An update takes the place of a weight, so that the old value need not be kept.
+        let updated = self.updated();
+        for (at, tensor) in self.sequence.tensors().iter().enumerate() {
+            if tensor.origin == Origin::Weight
+                && !self.pieces.is_outside[at]
+                && !updated.contains(&at)
+            {
+                self.use_at(TensorId::from_index(at), end, several);
+            }
+        }
+    }
+
+    /// The tensors that required overwrites change.
+    fn updated(&self) -> HashSet<usize> {
+        let outputs = self.sequence.operators().iter().flat_map(|operator| &operator.outputs);
+        let updates = outputs.flat_map(|&output| match &self.sequence.tensor(output).origin {
+            Origin::Output { dependency: Dependency::Overwrites(list), .. } => &list[..],
+            _ => &[],
+        });
+        let required = updates.filter(|overwrite| overwrite.required);
+        required.map(|overwrite| self.pieces.base[overwrite.input.index()].0).collect()
+    }
+
+    fn use_at(&mut self, tensor: TensorId, step: usize, several: bool) {
+        for &Piece { value, low, size, .. } in &self.pieces.of[tensor.index()] {
+            let value = &mut self.of[value];
+            if several && value.steps.last() != Some(&step) {
+                value.steps.push(step);
+            }
+            if value.is_whole && size == value.size {
+                value.last = value.last.max(step);
+                continue;
+            }
+            let bytes = low..low + size;
+            match value.uses.last_mut() {
+                Some((last, until)) if *last == bytes => *until = (*until).max(step),
+                _ => value.uses.push((bytes, step)),
+            }
+        }
+    }
+
+    /// Joins values that choices may put into one chunk, and finds the ones whose bytes count one by one.
+    fn tie(&mut self) {
+        let alignment = self.placing.alignment;
+        let mut parent: Vec<usize> = (0..self.of.len()).collect();
+        let mut is_exact = vec![false; self.of.len()];
+        let find = |parent: &mut Vec<usize>, mut at: usize| {
+            while parent[at] != at {
+                parent[at] = parent[parent[at]];
+                at = parent[at];
+            }
+            at
+        };
+        for &output in self.sequence.operators().iter().flat_map(|operator| &operator.outputs) {
+            let tensor = self.sequence.tensor(output);
+            let size = tensor.size.unwrap_or(0);
+            let Origin::Output { dependency, .. } = &tensor.origin else { continue };
+            // A cut is right where it is a multiple of the alignment, or the end.
+            let is_cell = |at: Bytes, end: Bytes| at == end || at.is_multiple_of(alignment);
+            let mut join = |this: &mut Self, others: &PieceList, is_aligned: bool| {
+                for other in others {
+                    let (a, b) = (find(&mut parent, output.index()), find(&mut parent, other.value));
+                    is_exact[a] |= !is_aligned || is_exact[b];
+                    parent[b] = a;
+                    this.of[other.value].is_single &= other.value == output.index();
+                    this.of[output.index()].is_single = false;
+                }
+            };
+            match dependency {
+                Dependency::Overwrites(overwrites) => {
+                    for overwrite in overwrites {
+                        if !(self.options.inplace || overwrite.required) {
+                            continue;
+                        }
+                        let (base, bytes) = self.overwritten(output, overwrite);
+                        let whole = self.sequence.tensors()[base].size.unwrap_or(Bytes::MAX);
+                        let others = self.pieces.of[base].clone();
+                        // What is needed as a whole leaves nothing beside the output.
+                        let is_whole = others.iter().all(|one| self.of[one.value].uses.is_empty());
+                        let is_aligned = overwrite.below.is_multiple_of(alignment)
+                            && is_cell(bytes.start, whole)
+                            && (is_whole || is_cell(bytes.end, whole));
+                        join(self, &others, is_aligned);
+                    }
+                }
+                Dependency::Gathers(gathers) if self.options.gathers => {
+                    let all = self.pieces.of[output.index()].clone();
+                    let is_aligned = gathers.iter().all(|gather| {
+                        let end = gather.offset + self.sequence.tensor(gather.input).size.unwrap_or(0);
+                        is_cell(gather.offset, size) && is_cell(end, size)
+                    });
+                    let is_whole = all.iter().all(|piece| {
+                        let whole = self.sequence.tensors()[piece.value].size.unwrap_or(0);
+                        is_cell(piece.low, whole) && is_cell(piece.low + piece.size, whole)
+                    });
+                    join(self, &all, is_aligned && is_whole);
+                }
+                _ => {}
+            }
+        }
+        for at in 0..self.of.len() {
+            let root = find(&mut parent, at);
+            self.of[at].is_exact = is_exact[root];
+        }
+    }
+
+    /// The tensor whose memory an overwriter takes, and its bytes there.
+    fn overwritten(
+        &self,
+        output: TensorId,
+        overwrite: &Overwrite<TensorId>,
+    ) -> (usize, Range<Bytes>) {
+        let size = self.sequence.tensor(output).size.unwrap_or(0);
+        let (base, at) = self.pieces.base[overwrite.input.index()];
+        let (low, below) = match overwrite.below {
+            0 => (at.saturating_add(overwrite.offset), 0),
+            below => (at.saturating_sub(below), below.saturating_sub(at)),
+        };
+        (base, low..low.saturating_add(size.saturating_sub(below)))
+    }
+
+    /// The bytes that a value counts if it needs some of its own.
+    fn count(&self, value: usize, bytes: Bytes) -> i128 {
+        let Value { is_exact, is_single, ref uses, .. } = self.of[value];
+        if bytes == 0 {
+            return 0;
+        }
+        let padding = if is_single && uses.is_empty() { self.placing.padding } else { 0 };
+        let bytes = i128::from(bytes) + i128::from(padding);
+        if is_exact { bytes } else { self.rounded_up(bytes) }
+    }
+
+    fn rounded_up(&self, bytes: i128) -> i128 {
+        let alignment = i128::from(self.placing.alignment);
+        (bytes + alignment - 1) / alignment * alignment
+    }
+
+    fn workspace(&self, operator: &OperatorNode) -> i128 {
+        match operator.workspace {
+            0 => 0,
+            bytes => self.rounded_up(i128::from(bytes) + i128::from(self.placing.padding)),
+        }
+    }
+
+    /// The most bytes that a step needs, on one stream.
+    pub(super) fn most_in_steps(&self) -> i128 {
+        let steps = self.sequence.operators().len();
+        // The change of the bytes that are needed from each step on.
+        let mut changes: Vec<i128> = vec![0; steps + 2];
+        for (at, value) in self.of.iter().enumerate() {
+            let Some(written) = value.written else { continue };
+            let mut counted = self.count(at, value.size);
+            changes[written] += counted;
+            let mut ends: BTreeMap<usize, Bytes> = BTreeMap::new();
+            for (bytes, last) in &self.runs[at] {
+                *ends.entry((*last).max(written)).or_default() += bytes.end - bytes.start;
+            }
+            let mut left = value.size;
+            for (last, bytes) in ends {
+                left -= bytes;
+                let now = self.count(at, left);
+                changes[(last + 1).min(steps + 1)] += now - counted;
+                counted = now;
+            }
+        }
+        let (mut alive, mut most) = (0, 0);
+        for (step, operator) in self.sequence.operators().iter().enumerate() {
+            alive += changes[step];
+            let saved = self.saved(step, operator, |last| last == step);
+            most = most.max(alive + self.workspace(operator) - saved);
+        }
+        most
+    }
+
+    /// The most bytes that are needed while an operator runs, on several streams: what is written before or by it,
+    /// and used by it or after it.
+    pub(super) fn most_at_operators(&self, clocks: &OperatorClocks) -> Option<i128> {
+        let steps = self.sequence.operators().len();
+        let written: Vec<(usize, &Value)> =
+            self.of.iter().enumerate().filter(|(_, value)| value.written.is_some()).collect();
+        if written.len().saturating_mul(steps) > MAX_PAIRS {
+            return None;
+        }
+        let mut most = 0;
+        for (step, operator) in self.sequence.operators().iter().enumerate() {
+            let is_before = |first: usize| first == step || clocks.is_before(first, step);
+            let is_after = |then: usize| then == steps || then == step || clocks.is_before(step, then);
+            let is_supplied = |at: usize| {
+                !matches!(self.sequence.tensors()[at].origin, Origin::Output { .. })
+            };
+            let mut alive = 0;
+            for &(at, value) in &written {
+                let Some(first) = value.written else { continue };
+                if !(is_supplied(at) || is_before(first)) {
+                    continue;
+                }
+                let bytes: Bytes = if first == step && !is_supplied(at) {
+                    value.size
+                } else if value.uses.is_empty() {
+                    if value.steps.iter().any(|&then| is_after(then)) { value.size } else { 0 }
+                } else {
+                    let needed = self.runs[at].iter().filter(|(_, last)| is_after(*last));
+                    needed.map(|(bytes, _)| bytes.end - bytes.start).sum()
+                };
+                alive += self.count(at, bytes);
+            }
+            let saved = self.saved(step, operator, |last| last != steps);
+            most = most.max(alive + self.workspace(operator) - saved);
+        }
+        Some(most)
+    }
+
+    /// The most bytes that an operator's outputs share with what they are written over. `is_last` tells whether
+    /// bytes whose last use is in a step may be destroyed by this operator.
+    fn saved(
+        &self,
+        step: usize,
+        operator: &OperatorNode,
+        is_last: impl Fn(usize) -> bool,
+    ) -> i128 {
+        let mut saved = 0;
+        let mut values: Vec<usize> = Vec::new();
+        let mut writers = 0;
+        for &output in &operator.outputs {
+            let Origin::Output { dependency: Dependency::Overwrites(overwrites), .. } =
+                &self.sequence.tensor(output).origin
+            else {
+                continue;
+            };
+            // Outside the pool, it takes no bytes.
+            if self.of[output.index()].written.is_none() {
+                continue;
+            }
+            let mut best = 0;
+            for overwrite in overwrites {
+                if !(self.options.inplace || overwrite.required) {
+                    continue;
+                }
+                let (dying, shared) = self.dying(step, operator, output, overwrite, &is_last);
+                best = best.max(dying);
+                values.extend(shared);
+            }
+            writers += usize::from(best > 0);
+            saved += best.min(self.count(output.index(), self.of[output.index()].size));
+        }
+        if writers < 2 {
+            return saved;
+        }
+        // Several outputs cannot take the same bytes.
+        values.sort_unstable();
+        values.dedup();
+        let dying = values.iter().map(|&value| {
+            let runs = self.runs[value].iter().filter(|(_, last)| is_last(*last));
+            self.count(value, runs.map(|(bytes, _)| bytes.end - bytes.start).sum())
+        });
+        saved.min(dying.sum())
+    }
+
+    /// The bytes that an output may destroy of what it is written over, and the values that they belong to.
+    fn dying(
+        &self,
+        step: usize,
+        operator: &OperatorNode,
+        output: TensorId,
+        overwrite: &Overwrite<TensorId>,
+        is_last: impl Fn(usize) -> bool,
+    ) -> (i128, Vec<usize>) {
+        let (base, bytes) = self.overwritten(output, overwrite);
+        let kept = self.kept(operator, overwrite, (base, &bytes));
+        let mut dying: BTreeMap<usize, Bytes> = BTreeMap::new();
+        for piece in self.pieces.range(base, bytes) {
+            let is_written_now = self.of[piece.value].written == Some(step)
+                && matches!(self.sequence.tensors()[piece.value].origin, Origin::Output { .. });
+            if is_written_now {
+                continue;
+            }
+            let runs = &self.runs[piece.value];
+            let first = runs.partition_point(|(run, _)| run.end <= piece.low);
+            let near = runs[first..].iter().take_while(|(run, _)| run.start < piece.low + piece.size);
+            for (run, _) in near.filter(|(_, last)| is_last(*last)) {
+                let (low, high) = (run.start.max(piece.low), run.end.min(piece.low + piece.size));
+                if low < high {
+                    let among = kept.iter().filter(|one| one.value == piece.value);
+                    let rest = (high - low).saturating_sub(covered(low..high, among));
+                    *dying.entry(piece.value).or_default() += rest;
+                }
+            }
+        }
+        let sum = dying.iter().map(|(&value, &bytes)| self.count(value, bytes)).sum();
+        (sum, dying.into_keys().collect())
+    }
+
+    /// The content of other tensors of an operator, which must survive it while an output is written over bytes of
+    /// a base. A tensor that lies exactly there need not.
+    fn kept(
+        &self,
+        operator: &OperatorNode,
+        overwrite: &Overwrite<TensorId>,
+        (base, bytes): (usize, &Range<Bytes>),
+    ) -> Vec<Piece> {
+        if operator.inputs.len() + operator.outputs.len() > MAX_COMPARED {
+            return Vec::new();
+        }
+        let size = |tensor: TensorId| self.sequence.tensor(tensor).size.unwrap_or(0);
+        let is_other = |&&tensor: &&TensorId| {
+            let (of, at) = self.pieces.base[tensor.index()];
+            let is_exact = overwrite.below == 0 && of == base && (at..at + size(tensor)) == *bytes;
+            tensor != overwrite.input && !is_exact
+        };
+        let is_view = |&&output: &&TensorId| {
+            let origin = &self.sequence.tensor(output).origin;
+            matches!(origin, Origin::Output { dependency: Dependency::Reads { .. }, .. })
+        };
+        let inputs = operator.inputs.iter().filter(is_other);
+        let others = inputs.chain(operator.outputs.iter().filter(is_view));
+        others.flat_map(|tensor| self.pieces.of[tensor.index()].iter().copied()).collect()
+    }
+}
+
+/// The bytes of a run that pieces of its value cover.
+fn covered<'p>(bytes: Range<Bytes>, pieces: impl Iterator<Item = &'p Piece>) -> Bytes {
+    let inside = |piece: &Piece| {
+        let (low, high) = (bytes.start.max(piece.low), bytes.end.min(piece.low + piece.size));
+        (low < high).then_some((low, high))
+    };
+    let mut runs: Vec<(Bytes, Bytes)> = pieces.filter_map(inside).collect();
+    runs.sort_unstable();
+    let (mut sum, mut from) = (0, bytes.start);
+    for (low, high) in runs {
+        let low = low.max(from);
+        sum += high.saturating_sub(low);
+        from = from.max(high);
+    }
+    sum
+}
+
+impl Value {
+    /// The runs of its bytes, each with the last step that uses them.
+    fn runs(&self) -> Vec<Run> {
+        let whole = (0..self.size, self.last);
+        match (self.written, self.is_whole) {
+            (None, _) => Vec::new(),
+            (_, true) if self.uses.is_empty() => vec![whole],
+            (_, true) => runs(self.uses.iter().chain([&whole])),
+            (_, false) => runs(&self.uses),
+        }
+    }
+}
+
+/// Returns whether all outputs of an operator are views.
+pub(super) fn only_views(sequence: &OpSequence, operator: &OperatorNode) -> bool {
+    !operator.outputs.is_empty()
+        && operator.outputs.iter().all(|&output| {
+            let origin = &sequence.tensor(output).origin;
+            matches!(origin, Origin::Output { dependency: Dependency::Reads { .. }, .. })
+        })
+}

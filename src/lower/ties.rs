@@ -1,0 +1,60 @@
+//! The ties of a sequence that a planner may give up.
+
+use crate::{
+    lower::{LoweringOptions, place},
+    sequence::{Dependency, OpSequence, Origin, TensorId, Tie},
+};
+
+/// The ties that lowering with these options may accept and need not, in the order of the operators. Views of
+/// tensors outside the pool take no bytes, so nothing is gained without them.
+pub(crate) fn optional_ties(sequence: &OpSequence, options: LoweringOptions) -> Vec<Tie> {
+    let is_updated = place::views_with_updates(sequence);
+    let outputs = sequence.operators().iter().flat_map(|operator| &operator.outputs);
+    let mut ties = Vec::new();
+    for &output in outputs {
+        let tensor = sequence.tensor(output);
+        let Origin::Output { dependency, .. } = &tensor.origin else { continue };
+        if tensor.size == Some(0) {
+            continue;
+        }
+        let has_bytes = |input: TensorId| sequence.tensor(input).size != Some(0);
+        let mut add = |place| ties.push(Tie { output, place });
+        match dependency {
+            Dependency::Fresh => {}
+            Dependency::Reads { required, .. } => {
+                let is_optional = options.views && !required && !is_updated[output.index()];
+                if is_optional && is_in_pool(sequence, output, options) {
+                    add(0);
+                }
+            }
+            Dependency::Overwrites(overwrites) => {
+                for (place, overwrite) in overwrites.iter().enumerate() {
+                    if options.inplace && !overwrite.required && has_bytes(overwrite.input) {
+                        add(place);
+                    }
+                }
+            }
+            Dependency::Gathers(gathers) => {
+                for (place, gather) in gathers.iter().enumerate() {
+                    if options.gathers && has_bytes(gather.input) {
+                        add(place);
+                    }
+                }
+            }
+        }
+    }
+    ties
+}
+
+/// Returns whether the tensor that this is a view of, through other views, lies in the pool.
+fn is_in_pool(sequence: &OpSequence, view: TensorId, options: LoweringOptions) -> bool {
+    let mut at = view;
+    loop {
+        match &sequence.tensor(at).origin {
+            Origin::Input => return options.inputs_in_pool,
+            Origin::Weight => return options.weights_in_pool,
+            Origin::Output { dependency: Dependency::Reads { input, .. }, .. } => at = *input,
+            Origin::Output { .. } => return true,
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! Chunks whose bytes are needed for different times. A plan lists such a chunk once, with windows.
+
+use std::collections::BTreeMap;
+
+use crate::{
+    Bytes, Plan, PlannedLink, Problem, Step,
+    lower::ByteRun,
+    plan::{PlannedWindow, TensorPlace},
+};
+
+impl Plan {
+    /// Replaces the runs of bytes of each chunk by the chunk itself and its windows.
+    pub(super) fn without_runs(mut self, problem: &Problem, runs: &[ByteRun]) -> Self {
+        if runs.is_empty() {
+            return self;
+        }
+        // By chunk: the whole that it is a run of, and its first byte there.
+        let mut whole_of: Vec<Option<(usize, Bytes)>> = vec![None; self.chunks.len()];
+        let mut runs_of: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+        for &ByteRun { run, whole, low } in runs {
+            whole_of[run.index()] = Some((whole.index(), low));
+            runs_of.entry(whole.index()).or_default().push(run.index());
+        }
+        for (&whole, runs) in &runs_of {
+            let ends = runs.iter().map(|&run| self.chunks[run].end);
+            self.chunks[whole].end = ends.max().unwrap_or(0).max(self.chunks[whole].end);
+        }
+        let windows = runs_of.iter().flat_map(|(&whole, runs)| self.narrowed(whole, runs));
+        let windows: Vec<PlannedWindow> = windows.collect();
+        let sizes = runs.iter().map(|one| problem.align_up(problem.padded_size(one.run)));
+        self.naive_size -= sizes.sum::<Bytes>();
+        // The places of the chunks that stay.
+        let mut stay = 0;
+        let places: Vec<usize> = whole_of
+            .iter()
+            .map(|whole| {
+                stay += usize::from(whole.is_none());
+                stay.saturating_sub(1)
+            })
+            .collect();
+        let place = |chunk: usize| places[whole_of[chunk].map_or(chunk, |(whole, _)| whole)];
+        for chunk in &mut self.chunks {
+            chunk.overwrites = chunk.overwrites.map(|PlannedLink { chunk: old, offset, below }| {
+                let low = whole_of[old].map_or(0, |(_, low)| low);
+                PlannedLink { chunk: place(old), offset: offset + low, below }
+            });
+        }
+        for tensor in &mut self.tensors {
+            if let TensorPlace::Pool { chunk, .. } = &mut tensor.place {
+                *chunk = place(*chunk);
+            }
+        }
+        self.parts.retain(|part| whole_of[part.chunk].is_none());
+        for part in &mut self.parts {
+            (part.chunk, part.whole) = (place(part.chunk), place(part.whole));
+        }
+        for chunk in self.peak.iter_mut().chain(&mut self.pinned) {
+            *chunk = place(*chunk);
+        }
+        self.peak.dedup();
+        self.windows.extend(windows);
+        for window in &mut self.windows {
+            window.chunk = place(window.chunk);
+        }
+        self.windows.sort_unstable();
+        let mut is_run = whole_of.iter().map(Option::is_some);
+        self.chunks.retain(|_| is_run.next() == Some(false));
+        self.number();
+        self
+    }
+
+    /// The windows of a chunk: where not all of its bytes are needed, the ones that are.
+    fn narrowed(&self, whole: usize, runs: &[usize]) -> Vec<PlannedWindow> {
+        let start = self.chunks[whole].offset;
+        let low = |run: usize| self.chunks[run].offset - start;
+        let first_end = runs.iter().map(|&run| self.chunks[run].end).min().unwrap_or(0);
+        let mut windows = Vec::new();
+        for &run in runs {
+            let (begin, end) = (first_end, self.chunks[run].end);
+            if begin < end {
+                let high = low(run) + self.chunks[run].size;
+                windows.push(PlannedWindow { chunk: whole, begin, end, low: low(run), high });
+            }
+        }
+        // In each step, runs beside each other are one.
+        merged(windows)
+    }
+
+    /// Numbers the chunks in their order.
+    fn number(&mut self) {
+        for (id, chunk) in (0..).zip(&mut self.chunks) {
+            chunk.id = id;
+        }
+    }
+}
+
+/// Joins windows that lie beside each other for as long as both last.
+fn merged(windows: Vec<PlannedWindow>) -> Vec<PlannedWindow> {
+    let mut ends: Vec<Step> = windows.iter().flat_map(|one| [one.begin, one.end]).collect();
+    ends.sort_unstable();
+    ends.dedup();
+    let mut all: Vec<PlannedWindow> = Vec::new();
+    for steps in ends.windows(2) {
+        let (begin, end) = (steps[0], steps[1]);
+        let mut now: Vec<PlannedWindow> = Vec::new();
+        for one in windows.iter().filter(|one| one.begin <= begin && end <= one.end) {
+            match now.last_mut() {
+                Some(last) if last.high == one.low => last.high = one.high,
+                _ => now.push(PlannedWindow { begin, end, ..*one }),
+            }
+        }
+        for one in now {
+            let bytes = (one.low, one.high);
+            match all.iter_mut().find(|last| last.end == begin && (last.low, last.high) == bytes) {
+                Some(last) => last.end = end,
+                None => all.push(one),
+            }
+        }
+    }
+    all
+}

@@ -1,0 +1,137 @@
+//! Choices: which outputs are views, which are written over inputs, and which inputs lie inside the outputs that
+//! gather them.
+//!
+//! Idea: lowering takes every tie between two tensors that it can, which is best for most graphs. A tie also binds:
+//! a small view keeps a large tensor, an overwrite or a gathered input puts two tensors into one pool at a fixed
+//! distance. So a plan that does not meet the [content bound](crate::lower::content_bound), which holds for all
+//! choices, is planned again with other ones. First, bytes are needed one by one ([`Grain::Bytes`](crate::lower::Grain::Bytes)). Then ties at
+//! the peak are given up, one at a time, as long as the peak falls. With few ties, all sets of them are tried, in
+//! the order of the bytes that they copy, and what remains is proven over all choices.
+//!
+//! Cost: a lowering for each tie at the peak, at most [`MAX_LOWERINGS`], and a plan where the bound falls.
+
+mod search;
+mod source;
+mod trial;
+
+use std::{
+    sync::atomic::Ordering,
+    time::{Duration, Instant},
+};
+
+use tracing::debug;
+
+use crate::{Bytes, Limits, Plan, PlanError, Planner, plan::Scope, planner::smaller};
+use search::Search;
+pub(super) use source::Source;
+use source::Tied;
+
+/// The most lowerings for one plan.
+const MAX_LOWERINGS: usize = 512;
+
+/// The most operators or chunks that these lowerings may walk over, all together.
+const MAX_WORK: usize = 4_000_000;
+
+/// The most ties of which all sets are tried.
+const MAX_SETS_OF: usize = 10;
+
+/// The most operators of a sequence, or chunks of a problem, with which all sets of ties are tried.
+const MAX_SIZE: usize = 64;
+
+/// The default effort, in nodes, for one set of ties.
+const NODES: u64 = 20_000;
+
+/// The search for the ties of an input that make its pool smallest.
+pub(super) struct Choices<'a> {
+    pub(super) planner: &'a Planner<'a>,
+    pub(super) start: Instant,
+    pub(super) source: Source<'a>,
+    /// The size that is small enough.
+    pub(super) target: Bytes,
+}
+
+/// The best plan so far, with the ties that it gives up.
+struct Best {
+    plan: Result<Plan, PlanError>,
+    given_up: Vec<Tied>,
+}
+
+impl<'a> Choices<'a> {
+    /// Returns the plan, or a better one with other choices, with the scope of what is proven about it.
+    pub(super) fn improve(&self, plan: Result<Plan, PlanError>) -> Result<Plan, PlanError> {
+        if plan.as_ref().is_err_and(|error| !may_be_cured(error)) {
+            return plan;
+        }
+        let ties = self.source.ties(self.planner.lowering);
+        if ties.is_empty() {
+            return plan;
+        }
+        let bound = self.source.bound(self.planner).unwrap_or(0);
+        let mut best = Best { plan, given_up: Vec::new() };
+        let mut is_proven = false;
+        if self.planner.strategy.searches() && !self.is_small(&best, bound) {
+            let size = self.source.len();
+            let is_few = ties.len() <= MAX_SETS_OF && size <= MAX_SIZE;
+            let left = MAX_LOWERINGS.min(MAX_WORK / size.max(1));
+            let mut search = Search { choices: self, ties, bound, left, is_stopped: false };
+            if is_few {
+                is_proven = search.try_all(&mut best)?;
+            } else {
+                search.descend(&mut best)?;
+            }
+        }
+        let plan = best.plan?;
+        let is_one = plan.pools.len() < 2;
+        if is_one && plan.pool_size == bound {
+            return Ok(of_all_choices(plan, bound));
+        }
+        if is_proven {
+            let bound = if is_one { plan.pool_size } else { plan.lower_bound };
+            return Ok(of_all_choices(plan, bound));
+        }
+        Ok(plan)
+    }
+
+    /// Returns whether a plan is small enough, or known to be the smallest.
+    fn is_small(&self, best: &Best, bound: Bytes) -> bool {
+        let is_small = |plan: &Plan| plan.pool_size <= bound.max(self.target);
+        best.plan.as_ref().is_ok_and(|plan| plan.pools.len() < 2 && is_small(plan))
+    }
+
+    /// The limits of a plan with other choices.
+    fn limits(&self) -> Limits {
+        let limits = self.planner.limits.after(self.start);
+        let nodes = limits.nodes.unwrap_or(NODES).min(NODES);
+        limits.nodes(nodes)
+    }
+
+    /// Returns whether the time is over, or the caller has cancelled.
+    fn is_over(&self) -> bool {
+        let Planner { limits, observer, .. } = self.planner;
+        let is_cancelled = observer.cancel.is_some_and(|cancel| cancel.load(Ordering::Relaxed));
+        is_cancelled || limits.after(self.start).time == Some(Duration::ZERO)
+    }
+}
+
+/// Returns whether other choices may lead to a plan although there is none with these.
+const fn may_be_cured(error: &PlanError) -> bool {
+    matches!(error, PlanError::NoPlace { .. } | PlanError::Infeasible | PlanError::Problem(_))
+}
+
+/// The plan, with a bound that holds for all choices.
+fn of_all_choices(plan: Plan, lower_bound: Bytes) -> Plan {
+    let proven_optimal = plan.proven_optimal || plan.pool_size == lower_bound;
+    let scope = Scope::AllChoices.with_bodies(&plan.bodies);
+    Plan { lower_bound, proven_optimal, scope, ..plan }
+}
+
+impl Best {
+    /// Takes a plan if it is better.
+    fn offer(&mut self, plan: Plan, given_up: &[Tied]) {
+        if self.plan.as_ref().is_ok_and(|best| !smaller(&plan, best)) {
+            return;
+        }
+        debug!(target: "memplan::plan", given_up = given_up.len(), pool = plan.pool_size, "other choices");
+        *self = Self { plan: Ok(plan), given_up: given_up.to_vec() };
+    }
+}

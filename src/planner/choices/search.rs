@@ -1,0 +1,185 @@
+//! The search over sets of ties.
+
+use std::collections::HashSet;
+
+use super::{Best, Choices, source::Tied, trial::Trial};
+use crate::{Bytes, Plan, PlanError, lower::Grain, planner::smaller};
+
+/// The grains of lifetimes, the simpler one first.
+const GRAINS: [Grain; 2] = [Grain::Chunks, Grain::Bytes];
+
+/// The lowerings and plans with other choices.
+pub(super) struct Search<'a> {
+    pub(super) choices: &'a Choices<'a>,
+    pub(super) ties: Vec<Tied>,
+    /// The fewest bytes of a pool, whatever is chosen.
+    pub(super) bound: Bytes,
+    /// The lowerings that are left.
+    pub(super) left: usize,
+    /// True if a plan was not finished in time.
+    pub(super) is_stopped: bool,
+}
+
+impl<'a> Search<'a> {
+    /// Tries all sets of ties, the ones with the fewest copies first. Returns whether the best plan is then proven
+    /// over all choices.
+    pub(super) fn try_all(&mut self, best: &mut Best) -> Result<bool, PlanError> {
+        let count = self.ties.len();
+        let copied: Vec<Bytes> = self.ties.iter().map(|&tie| self.choices.source.copied(tie)).collect();
+        let members = |set: u32| (0..count).filter(move |at| set >> at & 1 == 1);
+        let mut sets: Vec<(Bytes, u32, u32)> = (0..1_u32 << count)
+            .map(|set| (members(set).map(|at| copied[at]).sum(), set.count_ones(), set))
+            .collect();
+        sets.sort_unstable();
+        self.left = 2 * sets.len();
+        let mut is_proven = true;
+        for (_, _, set) in sets {
+            let given_up: Vec<Tied> = members(set).map(|at| self.ties[at]).collect();
+            for grain in GRAINS {
+                if self.is_over() {
+                    return Ok(false);
+                }
+                let Some(trial) = self.lower(&given_up, grain)? else { continue };
+                if grain == Grain::Bytes && !trial.has_runs() {
+                    continue;
+                }
+                is_proven &= self.attempt(&trial, &given_up, best)?;
+                if self.choices.is_small(best, self.bound) {
+                    return Ok(is_proven);
+                }
+            }
+        }
+        Ok(is_proven)
+    }
+
+    /// Gives up ties at the peak as long as it falls.
+    pub(super) fn descend(&mut self, best: &mut Best) -> Result<(), PlanError> {
+        for grain in GRAINS {
+            let mut given_up: Vec<Tied> = Vec::new();
+            let Some(mut now) = self.lower(&given_up, grain)? else { continue };
+            if grain == Grain::Bytes {
+                if !now.has_runs() {
+                    break;
+                }
+                self.attempt(&now, &given_up, best)?;
+            }
+            while !self.choices.is_small(best, self.bound) && !self.is_over() {
+                let Some((tie, next)) = self.best_step(&now, &given_up, grain)? else { break };
+                given_up.push(tie);
+                now = next;
+                self.attempt(&now, &given_up, best)?;
+            }
+        }
+        self.restore(best)
+    }
+
+    /// Plans a trial, unless its bound says that it is no better, and keeps the plan if it is. Returns whether
+    /// nothing better is left in it.
+    fn attempt(
+        &mut self,
+        trial: &Trial<'a>,
+        given_up: &[Tied],
+        best: &mut Best,
+    ) -> Result<bool, PlanError> {
+        if best.plan.as_ref().is_ok_and(|plan| trial.is_no_better(plan)) {
+            return Ok(true);
+        }
+        match self.plan(trial)? {
+            Tried::Plan(plan) => {
+                let is_proven = plan.proven_optimal;
+                best.offer(*plan, given_up);
+                Ok(is_proven)
+            }
+            Tried::Impossible => Ok(true),
+            Tried::Unknown => Ok(false),
+        }
+    }
+
+    /// The tie without which the peak falls most, or comes latest.
+    fn best_step(
+        &mut self,
+        now: &Trial<'a>,
+        given_up: &[Tied],
+        grain: Grain,
+    ) -> Result<Option<(Tied, Trial<'a>)>, PlanError> {
+        let mut least = now.peak();
+        let mut found = None;
+        for tie in self.at_peak(now, given_up) {
+            if self.is_over() {
+                break;
+            }
+            let all = [given_up, &[tie]].concat();
+            let Some(trial) = self.lower(&all, grain)? else { continue };
+            if trial.peak() < least {
+                least = trial.peak();
+                found = Some((tie, trial));
+            }
+        }
+        Ok(found)
+    }
+
+    /// The ties of tensors that are alive at the peak.
+    fn at_peak(&self, now: &Trial<'_>, given_up: &[Tied]) -> Vec<Tied> {
+        let given_up: HashSet<Tied> = given_up.iter().copied().collect();
+        let ties = self.ties.iter().copied().filter(|tie| !given_up.contains(tie));
+        ties.filter(|&tie| self.choices.source.is_at_peak(tie, now)).collect()
+    }
+
+    /// Takes ties again whose loss saves nothing.
+    fn restore(&mut self, best: &mut Best) -> Result<(), PlanError> {
+        for at in (0..best.given_up.len()).rev() {
+            let mut fewer = best.given_up.clone();
+            fewer.remove(at);
+            for grain in GRAINS {
+                if self.is_over() {
+                    return Ok(());
+                }
+                let Some(trial) = self.lower(&fewer, grain)? else { continue };
+                if let Tried::Plan(plan) = self.plan(&trial)?
+                    && best.plan.as_ref().is_ok_and(|best| !smaller(best, &plan))
+                {
+                    *best = Best { plan: Ok(*plan), given_up: fewer };
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Lowers the input without some ties. `None` if that is impossible: a required overwrite needs one.
+    fn lower(&mut self, given_up: &[Tied], grain: Grain) -> Result<Option<Trial<'a>>, PlanError> {
+        self.left = self.left.saturating_sub(1);
+        let Choices { planner, source, .. } = *self.choices;
+        match source.prepare(planner, given_up, grain) {
+            Ok(prepared) => Ok(Some(Trial::of(prepared))),
+            Err(PlanError::Sequence(_) | PlanError::Problem(_)) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn plan(&mut self, trial: &Trial<'a>) -> Result<Tried, PlanError> {
+        match trial.plan(self.choices.source.input(), self.choices.limits()) {
+            Ok(plan) => Ok(Tried::Plan(Box::new(plan))),
+            Err(error) if error.is_stop() => {
+                self.is_stopped = true;
+                Ok(Tried::Unknown)
+            }
+            Err(PlanError::NoPlace { .. }) => Ok(Tried::Unknown),
+            Err(PlanError::Problem(_) | PlanError::Infeasible) => Ok(Tried::Impossible),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.left == 0 || self.is_stopped || self.choices.is_over()
+    }
+}
+
+/// The result of planning with other choices.
+enum Tried {
+    Plan(Box<Plan>),
+    /// No plan exists.
+    Impossible,
+    /// None was found.
+    Unknown,
+}

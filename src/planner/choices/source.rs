@@ -1,0 +1,141 @@
+//! What is chosen from: the ties of a sequence, or the optional requests of a problem.
+
+use super::trial::Trial;
+use crate::{
+    Bytes, InputRef, PlanError, Planner, Problem,
+    lower::{Grain, Home, LoweringOptions, content_bound, optional_ties},
+    planner::{Prepared, bodies::Flattened},
+    sequence::{Dependency, OpSequence, Origin, TensorId, Tie},
+};
+
+/// A tie between two tensors, or between two chunks of a problem: the place of an optional request in its list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Tied {
+    Tensors(Tie),
+    Chunks(usize),
+}
+
+#[derive(Clone, Copy)]
+pub(in crate::planner) enum Source<'a> {
+    /// A sequence as it was given, and with the memory that its bodies need.
+    Sequence(&'a OpSequence, &'a Flattened<'a>),
+    Problem(&'a Problem),
+}
+
+impl<'a> Source<'a> {
+    pub(super) const fn input(self) -> InputRef<'a> {
+        match self {
+            Self::Sequence(sequence, _) => InputRef::Sequence(sequence),
+            Self::Problem(problem) => InputRef::Problem(problem),
+        }
+    }
+
+    /// The number of operators, or of chunks.
+    pub(super) fn len(self) -> usize {
+        match self {
+            Self::Sequence(sequence, _) => sequence.operators().len(),
+            Self::Problem(problem) => problem.len(),
+        }
+    }
+
+    /// The ties that may be given up.
+    pub(super) fn ties(self, options: LoweringOptions) -> Vec<Tied> {
+        match self {
+            Self::Sequence(_, flat) => {
+                let ties = optional_ties(&flat.sequence, options);
+                ties.into_iter().map(Tied::Tensors).collect()
+            }
+            Self::Problem(problem) => {
+                let has_bytes = |chunk| problem.chunk(chunk).size > 0;
+                let requests = problem.requests().iter().enumerate();
+                let optional = requests.filter(|(_, request)| {
+                    !request.required && has_bytes(request.overwriter) && has_bytes(request.overwritten)
+                });
+                optional.map(|(at, _)| Tied::Chunks(at)).collect()
+            }
+        }
+    }
+
+    /// The fewest bytes of a pool, whatever is chosen; `None` if that cannot be counted.
+    pub(in crate::planner) fn bound(self, planner: &Planner<'_>) -> Option<Bytes> {
+        match self {
+            Self::Sequence(_, flat) => {
+                content_bound(&flat.sequence, planner.lowering, planner.placing())
+            }
+            Self::Problem(problem) => {
+                let alignment = planner.alignment.unwrap_or(problem.alignment());
+                let padding = planner.padding.unwrap_or(problem.padding());
+                problem.bound_over_requests(alignment, padding)
+            }
+        }
+    }
+
+    /// Lowers the input without some ties.
+    pub(super) fn prepare<'p>(
+        self,
+        planner: &Planner<'p>,
+        given_up: &[Tied],
+        grain: Grain,
+    ) -> Result<Prepared<'p>, PlanError> {
+        match self {
+            Self::Sequence(_, flat) => {
+                let ties = given_up.iter().filter_map(|tied| match *tied {
+                    Tied::Tensors(tie) => Some(tie),
+                    Tied::Chunks(_) => None,
+                });
+                let sequence = flat.sequence.without(&ties.collect::<Vec<_>>());
+                planner.prepare_flat(self.input(), &sequence, &flat.bodies, grain)
+            }
+            Self::Problem(problem) => {
+                let without = problem.without_requests(|at| given_up.contains(&Tied::Chunks(at)))?;
+                planner.prepare(InputRef::Problem(&without))
+            }
+        }
+    }
+
+    /// The bytes that are copied without a tie.
+    pub(super) fn copied(self, tied: Tied) -> Bytes {
+        let (Self::Sequence(sequence, _), Tied::Tensors(tie)) = (self, tied) else { return 0 };
+        let size = |tensor: TensorId| sequence.tensor(tensor).size.unwrap_or(0);
+        match dependency(sequence, tie) {
+            Dependency::Reads { .. } => size(tie.output),
+            Dependency::Gathers(_) => size(input(sequence, tie)),
+            Dependency::Overwrites(_) | Dependency::Fresh => 0,
+        }
+    }
+
+    /// Returns whether one of the two that are tied is alive at the peak of a trial.
+    pub(super) fn is_at_peak(self, tied: Tied, trial: &Trial<'_>) -> bool {
+        match (self, tied) {
+            (Self::Sequence(sequence, _), Tied::Tensors(tie)) => {
+                let mut tensors = [tie.output, input(sequence, tie)].into_iter();
+                tensors.any(|tensor| match trial.home(tensor) {
+                    Home::Chunk { chunk, .. } => trial.is_at_peak(chunk),
+                    Home::Supplied { .. } | Home::Nowhere => false,
+                })
+            }
+            (Self::Problem(problem), Tied::Chunks(at)) => {
+                let request = problem.requests()[at];
+                trial.is_at_peak(request.overwriter) || trial.is_at_peak(request.overwritten)
+            }
+            _ => false,
+        }
+    }
+}
+
+fn dependency(sequence: &OpSequence, tie: Tie) -> &Dependency<TensorId> {
+    match &sequence.tensor(tie.output).origin {
+        Origin::Output { dependency, .. } => dependency,
+        Origin::Input | Origin::Weight => &Dependency::Fresh,
+    }
+}
+
+/// The input that a tie binds.
+fn input(sequence: &OpSequence, tie: Tie) -> TensorId {
+    match dependency(sequence, tie) {
+        Dependency::Reads { input, .. } => *input,
+        Dependency::Overwrites(overwrites) => overwrites[tie.place].input,
+        Dependency::Gathers(gathers) => gathers[tie.place].input,
+        Dependency::Fresh => tie.output,
+    }
+}

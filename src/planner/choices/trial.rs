@@ -1,0 +1,70 @@
+//! A sequence with some ties given up, lowered but not yet planned.
+
+use std::cmp::Reverse;
+
+use crate::{
+    Bytes, InputRef, Limits, Plan, PlanError, Step,
+    lower::{Home, Lowered},
+    planner::{Planner, Prepared},
+    problem::ChunkId,
+    sequence::TensorId,
+};
+
+/// The bytes alive at the peak, and its step: the smaller, and the later, the better.
+pub(super) type Peak = (Bytes, Reverse<Step>);
+
+pub(super) struct Trial<'a>(Prepared<'a>);
+
+impl<'a> Trial<'a> {
+    pub(super) const fn of(prepared: Prepared<'a>) -> Self {
+        Self(prepared)
+    }
+
+    /// The lowered sequence whose bound is smaller: with gathered inputs in their places, or with copies.
+    fn lighter(&self) -> &Lowered {
+        let apart = &self.0.lowered;
+        let bound = |lowered: &Lowered| lowered.problem.lower_bound().bytes;
+        let gathered = self.0.gathered.as_ref();
+        gathered.filter(|gathered| bound(gathered) <= bound(apart)).unwrap_or(apart)
+    }
+
+    pub(super) fn peak(&self) -> Peak {
+        let crowd = self.lighter().problem.crowd();
+        (crowd.bytes, Reverse(crowd.step))
+    }
+
+    /// Returns whether no plan of this is better than another plan. Several pools are also compared by traffic.
+    pub(super) fn is_no_better(&self, than: &Plan) -> bool {
+        than.pools.len() < 2 && self.peak().0 >= than.pool_size
+    }
+
+    /// Returns whether some chunks consist of runs of bytes.
+    pub(super) fn has_runs(&self) -> bool {
+        !self.0.lowered.runs.is_empty()
+    }
+
+    pub(super) fn home(&self, tensor: TensorId) -> Home {
+        self.lighter().homes[tensor.index()]
+    }
+
+    /// Returns whether a chunk, or a run of its bytes, is alive at the peak.
+    pub(super) fn is_at_peak(&self, chunk: ChunkId) -> bool {
+        let Lowered { problem, runs, .. } = self.lighter();
+        let crowd = problem.crowd();
+        if !crowd.chunks.is_empty() {
+            return crowd.chunks.contains(&chunk);
+        }
+        let is_alive = |chunk: ChunkId| {
+            let chunk = problem.chunk(chunk);
+            chunk.begin <= crowd.step && crowd.step < chunk.end
+        };
+        is_alive(chunk) || runs.iter().any(|one| one.whole == chunk && is_alive(one.run))
+    }
+
+    pub(super) fn plan(&self, input: InputRef<'_>, limits: Limits) -> Result<Plan, PlanError> {
+        let Prepared { lowered, gathered, bodies, planner } = &self.0;
+        let planner = Planner { limits, ..planner.clone() };
+        let (lowered, gathered, bodies) = (lowered.clone(), gathered.clone(), bodies.clone());
+        Prepared { lowered, gathered, bodies, planner }.best(input)
+    }
+}

@@ -1,0 +1,90 @@
+//! Ties: what an output may have in common with an input of its operator, and sequences without some of them.
+
+use crate::sequence::{Dependency, OpSequence, Origin, TensorId};
+
+/// One dependency of an output on an input: a view, one of its overwrites, or one of its gathered inputs. A tie
+/// that is not required may be given up; the output, or the gathered input, then has memory of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Tie {
+    pub(crate) output: TensorId,
+    /// Its place in the list of overwrites or gathered inputs; 0 for a view.
+    pub(crate) place: usize,
+}
+
+impl OpSequence {
+    /// The same sequence without some ties.
+    pub(crate) fn without(&self, given_up: &[Tie]) -> Self {
+        let mut given_up = given_up.to_vec();
+        // The last places of each output go first, so that the others stay right.
+        given_up.sort_unstable_by(|a, b| b.cmp(a));
+        given_up.dedup();
+        let mut without = self.clone();
+        for Tie { output, place } in given_up {
+            let Origin::Output { dependency, .. } = &mut without.tensors[output.index()].origin
+            else {
+                continue;
+            };
+            match dependency {
+                Dependency::Fresh => {}
+                Dependency::Reads { .. } => *dependency = Dependency::Fresh,
+                Dependency::Overwrites(overwrites) => {
+                    overwrites.remove(place);
+                    if overwrites.is_empty() {
+                        *dependency = Dependency::Fresh;
+                    }
+                }
+                Dependency::Gathers(gathers) => {
+                    gathers.remove(place);
+                    if gathers.is_empty() {
+                        *dependency = Dependency::Fresh;
+                    }
+                }
+            }
+        }
+        without
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Operator, Output};
+
+    #[test]
+    fn a_sequence_without_ties_has_only_fresh_outputs() {
+        let sequence = OpSequence::builder()
+            .operator(Operator::new("a").output(Output::new("a", 8)).output(Output::new("b", 8)))
+            .operator(Operator::new("v").inputs(["a"]).output(Output::new("v", 4).reads_at("a", 4)))
+            .operator(
+                Operator::new("add")
+                    .inputs(["a", "b"])
+                    .output(Output::new("c", 8).overwrites("a").overwrites("b")),
+            )
+            .operator(
+                Operator::new("concat")
+                    .inputs(["c", "v"])
+                    .output(Output::new("d", 12).gathers("c", 0).gathers("v", 8)),
+            )
+            .build()
+            .expect("the sequence is right");
+        let id = |name| sequence.tensor_id(name).expect("the tensor exists");
+        let dependency = |sequence: &OpSequence, name| match &sequence.tensor(id(name)).origin {
+            Origin::Output { dependency, .. } => dependency.clone(),
+            _ => Dependency::Fresh,
+        };
+        let tie = |name, place| Tie { output: id(name), place };
+        let one = sequence.without(&[tie("c", 0), tie("d", 1)]);
+        assert!(matches!(&dependency(&one, "c"), Dependency::Overwrites(list) if list[0].input == id("b")));
+        assert!(matches!(&dependency(&one, "d"), Dependency::Gathers(list) if list.len() == 1));
+        let none = sequence.without(&[
+            tie("v", 0),
+            tie("c", 0),
+            tie("c", 1),
+            tie("d", 0),
+            tie("d", 1),
+        ]);
+        for name in ["v", "c", "d"] {
+            assert_eq!(dependency(&none, name), Dependency::Fresh, "{name}");
+        }
+    }
+}
