@@ -5,9 +5,12 @@ use std::{
     io::{self, Write},
 };
 
-use memplan::{Input, Planner, Strategy, import::onnx::Survey, report};
+use memplan::{Input, Limits, PlanError, Planner, Strategy, import::onnx::Survey, report};
 
 use crate::{Failure, Verdict, args::OpsArgs, files, planning, rules::rules};
+
+/// The effort of the plan that decides what is copied.
+const NODES: u64 = 1000;
 
 pub(crate) fn ops(args: &OpsArgs) -> Result<Verdict, Failure> {
     let path = args.input.as_deref();
@@ -28,16 +31,17 @@ pub(crate) fn ops(args: &OpsArgs) -> Result<Verdict, Failure> {
         let problem = format!("{name}: this is a problem, which has no operators");
         return Err(Failure::Input(problem));
     };
-    let lowered = Planner::new()
-        .lowering(args.reading.lowering())
-        .lower(sequence)
-        .map_err(|error| Failure::Input(format!("{name}: {error}")))?;
+    let planner = Planner::new().lowering(args.reading.lowering());
+    let failure = |error: PlanError| Failure::Input(format!("{name}: {error}"));
+    let lowered = planner.lower(sequence).map_err(failure)?;
+    let plan = planner.limits(Limits::default().nodes(NODES)).plan(sequence).map_err(failure)?;
     let name_of = |output| &sequence.tensor(output).name;
     let kinds = report::operator_kinds(
         sequence,
         &lowered,
         |output| not_in_place.get(name_of(output)).map(ToString::to_string),
         |output| unknown.contains(name_of(output)),
+        &plan.copies,
     );
     let rules = rules(&input, path, &args.reading, Strategy::default());
     let mut out = io::BufWriter::new(io::stdout().lock());

@@ -7,17 +7,69 @@
 
 use crate::{
     Bytes, SequenceError,
-    lower::{LoweringOptions, Placing, lifetimes, place, requests},
+    lower::{Cells, LoweringOptions, Placing, lifetimes, place, requests},
     problem::{ChunkId, Request},
     sequence::OpSequence,
 };
 
 /// The chunks of a sequence, those outside the pool included.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct ChunkGraph {
     pub(crate) chunks: Vec<GraphChunk>,
     /// The requests in the order in which rules a to c take them, that of the operators.
     pub(crate) requests: Vec<Request>,
+}
+
+/// The same with the bytes that everything counts under an alignment and a padding.
+#[derive(Debug)]
+pub(crate) struct CountedGraph {
+    pub(crate) chunks: Vec<GraphChunk>,
+    pub(crate) requests: Vec<CountedRequest>,
+    /// True if every chunk counts the same bytes wherever it lies, and an output saves nothing but one chunk.
+    pub(crate) is_exact: bool,
+}
+
+/// A request to overwrite, and the bytes that it saves.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CountedRequest {
+    /// A number for the output, the same for all of its requests.
+    pub(crate) output: u32,
+    /// The operator that writes it, by its step.
+    pub(crate) operator: usize,
+    /// The output as a chunk, if it is one.
+    pub(crate) made: Option<ChunkId>,
+    /// The chunk to overwrite.
+    pub(crate) overwritten: ChunkId,
+    /// The bytes that the output saves if the chunk dies in its step.
+    pub(crate) saved: Bytes,
+    /// The size by which outputs that request the same chunk are compared.
+    pub(crate) size: Bytes,
+    pub(crate) required: bool,
+}
+
+impl ChunkGraph {
+    /// Counts the bytes of all chunks and requests.
+    pub(crate) fn counted(self, placing: Placing) -> CountedGraph {
+        let Self { mut chunks, requests } = self;
+        let cells = Cells::of(placing, chunks.len(), &requests);
+        let counted = requests.iter().filter_map(|request| {
+            let (new, old) = (&chunks[request.overwriter.index()], &chunks[request.overwritten.index()]);
+            (!new.outside).then_some(CountedRequest {
+                output: request.overwriter.0,
+                operator: new.producer?,
+                made: Some(request.overwriter),
+                overwritten: request.overwritten,
+                saved: cells.shared(request, new.size, old.size),
+                size: new.size,
+                required: request.required,
+            })
+        });
+        let requests = counted.collect();
+        for (index, chunk) in chunks.iter_mut().enumerate() {
+            chunk.size = cells.count(ChunkId::from_index(index), chunk.size);
+        }
+        CountedGraph { chunks, requests, is_exact: cells.are_exact() }
+    }
 }
 
 /// A chunk and the operators that use it, by their steps in the order given.

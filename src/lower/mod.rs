@@ -33,11 +33,11 @@ use crate::{
     sequence::{OpSequence, TensorId},
 };
 pub(crate) use cells::{Cells, Placing};
-pub(crate) use content::content_bound;
+pub(crate) use content::{content_bound, value_graph};
 use bytes::RunChunk;
 use clocks::{Life, Lives};
 pub(crate) use gathers::accept as gather;
-pub(crate) use graph::{ChunkGraph, chunk_graph};
+pub(crate) use graph::{CountedGraph, chunk_graph};
 pub use options::LoweringOptions;
 use place::Places;
 pub(crate) use ties::optional_ties;

@@ -57,7 +57,8 @@ mod windows;
 use crate::{
     Bytes, Limits, Observer, OpSequence, ProblemError, SequenceError,
     effort::Effort,
-    lower::{Grain, LoweringOptions, Placing, chunk_graph, lower_apart},
+    lower::{Grain, LoweringOptions, Placing, chunk_graph, content_bound, lower_apart, value_graph},
+    problem::align_up,
 };
 use model::Model;
 use sets::narrow;
@@ -234,15 +235,19 @@ pub fn reorder(
         return Err(SequenceError::SeveralStreams.into());
     }
     let given_peak = peak(sequence, options)?;
-    let graph = chunk_graph(sequence, options.lowering)?;
-    let model = Model::new(&graph, &sequence.predecessors(), options.placing);
+    let graph = match value_graph(sequence, options.lowering, options.placing) {
+        Some(graph) => graph,
+        None => chunk_graph(sequence, options.lowering)?.counted(options.placing),
+    };
+    let model = Model::of(&graph, &sequence.predecessors());
     let mut effort = effort(&options.limits, options.observer);
     let found = joins::climb(&model, &mut effort);
     let mut reordered = Reordered {
         order: (0..sequence.operators().len()).collect(),
         peak: given_peak,
         given_peak,
-        lower_bound: found.lower_bound.min(given_peak),
+        // A pool is a multiple of the alignment.
+        lower_bound: align_up(found.lower_bound, options.placing.alignment).min(given_peak),
         moved: 0,
         nodes: effort.nodes(),
     };
@@ -259,11 +264,15 @@ pub fn reorder(
     Ok(reordered)
 }
 
-/// Returns the most bytes live at a step: the lower bound of every plan in this order.
-fn peak(sequence: &OpSequence, options: &ReorderOptions<'_>) -> Result<Bytes, ReorderError> {
-    // Orders are compared with every gathered input copied.
+/// Returns the most bytes live at a step, whatever a plan chooses: the lower bound of every plan in this order.
+pub(crate) fn peak(
+    sequence: &OpSequence,
+    options: &ReorderOptions<'_>,
+) -> Result<Bytes, ReorderError> {
+    // Alignments that are no powers of two, and required overwrites that are impossible, are errors of lowering.
     let problem = lower_apart(sequence, options.lowering, options.placing, Grain::Chunks)?.problem;
     let placed =
         problem.with_alignment(options.placing.alignment)?.with_padding(options.placing.padding)?;
-    Ok(placed.lower_bound().bytes)
+    let bound = content_bound(sequence, options.lowering, options.placing);
+    Ok(bound.unwrap_or_else(|| placed.lower_bound().bytes))
 }

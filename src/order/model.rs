@@ -22,13 +22,12 @@ use std::collections::HashMap;
 
 use crate::{
     Bytes,
-    lower::{Cells, ChunkGraph, Placing},
+    lower::CountedGraph,
     order::{
         faults::{Fault, has_fault},
         overwrites::{Overwrite, is_monotone, overwritten},
         sets::{Lists, NOBODY, has, insert, narrow, words},
     },
-    problem::ChunkId,
 };
 
 /// The operators and chunks of a sequence or of a part of one.
@@ -65,15 +64,14 @@ pub(super) struct Model {
 }
 
 impl Model {
-    pub(super) fn new(graph: &ChunkGraph, predecessors: &[Vec<usize>], placing: Placing) -> Self {
+    pub(super) fn of(graph: &CountedGraph, predecessors: &[Vec<usize>]) -> Self {
         let operators = predecessors.len();
         let mut parts = Parts::new(operators);
-        let cells = Cells::of(placing, graph.chunks.len(), &graph.requests);
-        let mut exact = cells.are_exact();
+        let mut exact = graph.is_exact;
         let mut numbers = vec![None; graph.chunks.len()];
         let inside = graph.chunks.iter().enumerate().filter(|(_, chunk)| !chunk.outside);
         for (index, chunk) in inside {
-            let size = cells.count(ChunkId::from_index(index), chunk.size);
+            let size = chunk.size;
             let producer = chunk.producer.map_or(NOBODY, narrow);
             if let Some(producer) = chunk.producer {
                 parts.adds[producer] += size;
@@ -82,22 +80,17 @@ impl Model {
             numbers[index] = parts.chunk(size, producer, chunk.kept, readers);
         }
         for request in &graph.requests {
-            let over = &graph.chunks[request.overwriter.index()];
-            let (Some(step), Some(chunk), false) =
-                (over.producer, numbers[request.overwritten.index()], over.outside)
-            else {
-                continue;
-            };
-            let old = &graph.chunks[request.overwritten.index()];
+            let Some(chunk) = numbers[request.overwritten.index()] else { continue };
+            let made = request.made.and_then(|chunk| numbers[chunk.index()]);
             let overwrite = Overwrite {
-                output: request.overwriter.0,
-                bytes: cells.shared(request, over.size, old.size),
-                size: over.size,
+                output: request.output,
+                bytes: request.saved,
+                size: request.size,
                 required: request.required,
                 chunk,
-                made: numbers[request.overwriter.index()].unwrap_or(NOBODY),
+                made: made.unwrap_or(NOBODY),
             };
-            let overwrites = &mut parts.overwrites[step];
+            let overwrites = &mut parts.overwrites[request.operator];
             // An output that may overwrite one chunk and must overwrite another cannot run in every
             // order.
             exact &= !request.required || !overwrites.iter().any(|w| w.output == overwrite.output);
@@ -138,7 +131,11 @@ impl Model {
         let adds = self.adds[operator as usize];
         match &self.overwrites[operator as usize][..] {
             [] => adds,
-            overwrites => adds - overwritten(overwrites, |chunk| self.dies(chunk, operator, set)),
+            // Where an output saves the bytes of several chunks, they may be counted twice.
+            overwrites => {
+                let saved = overwritten(overwrites, |chunk| self.dies(chunk, operator, set));
+                adds.saturating_sub(saved)
+            }
         }
     }
 

@@ -26,7 +26,7 @@ use super::{
 };
 use crate::{
     Bytes, Limits, Observer, OpSequence, Operator, Output,
-    lower::{LoweringOptions, Placing, chunk_graph, lower_apart},
+    lower::{Grain, LoweringOptions, Placing, chunk_graph, lower_apart},
     seeds::bytes_of,
 };
 use built::{
@@ -122,7 +122,7 @@ fn graph(
     let (Ok(sequence),) = (sequence.build(),) else { return Ok(None) };
     let Ok(graph) = chunk_graph(&sequence, options) else { return Ok(None) };
     let placing = Placing { alignment, padding };
-    let model = Model::new(&graph, &sequence.predecessors(), placing);
+    let model = Model::of(&graph.counted(placing), &sequence.predecessors());
     let given = (0..u32::try_from(operators).unwrap()).collect();
     for order in [given, any_order(&model, operators as u64)] {
         let steps: Vec<usize> = order.iter().map(|&step| step as usize).collect();
@@ -139,7 +139,7 @@ fn graph(
 
 /// Returns the bound of a plan, if the sequence can be lowered.
 fn planned(sequence: &OpSequence, options: LoweringOptions, placing: Placing) -> Option<Bytes> {
-    let problem = lower_apart(sequence, options, placing).ok()?.problem;
+    let problem = lower_apart(sequence, options, placing, Grain::Chunks).ok()?.problem;
     let aligned = problem.with_alignment(placing.alignment).unwrap();
     Some(aligned.with_padding(placing.padding).unwrap().lower_bound().bytes)
 }
@@ -312,7 +312,7 @@ fn chunks_off_the_alignment_need_no_more_than_in_a_plan() {
         let placing = Placing { alignment: 4, padding: 0 };
         let options = LoweringOptions::default();
         let graph = chunk_graph(&sequence, options).unwrap();
-        let model = Model::new(&graph, &sequence.predecessors(), placing);
+        let model = Model::of(&graph.counted(placing), &sequence.predecessors());
         let given: Vec<u32> = (0..u32::try_from(model.operators()).unwrap()).collect();
         assert!(Some(model.peak(&given)) <= planned(&sequence, options, placing));
         assert!(!model.exact);

@@ -8,7 +8,7 @@ use crate::{
     Bytes, Plan, PlannedChunk, PlannedTensor, Step, UnknownStrategy,
     file::{Places, is_zero},
     plan::{
-        ArenaEntry, PlannedBody, PlannedLink, PlannedPart, PlannedPool, PlannedReserve,
+        ArenaEntry, PlannedBody, PlannedCopies, PlannedLink, PlannedPart, PlannedPool, PlannedReserve,
         PlannedWindow, Scope, TensorPlace, UnknownScope,
     },
     sequence::{DimRange, SizeBasis},
@@ -79,6 +79,9 @@ pub struct PlanFile {
     /// Format 2: steps in which chunks need only some of their bytes, or none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub windows: Vec<WindowEntry>,
+    /// The copies that make the pool smaller; omitted if there are none.
+    #[serde(default, skip_serializing_if = "PlannedCopies::is_empty")]
+    pub copies: PlannedCopies,
     /// Format 2: the ids of the chunks whose places the problem gives.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pinned: Vec<u64>,
@@ -379,6 +382,7 @@ impl From<Plan> for PlanFile {
             order: plan.order,
             dims: plan.dims,
             undeclared: plan.undeclared,
+            copies: plan.copies,
             sorted: plan.is_sorted,
             bodies: plan
                 .bodies
@@ -483,6 +487,7 @@ impl TryFrom<PlanFile> for Plan {
             traffic: file.traffic.unwrap_or(0),
             dims: file.dims,
             undeclared: file.undeclared,
+            copies: file.copies,
             is_sorted: file.sorted,
         };
         if !plan.pools.is_empty() && plan.objective() != file.objective {

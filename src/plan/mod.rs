@@ -1,5 +1,6 @@
 //! The plan: the result that a framework uses.
 
+mod copies;
 mod error;
 #[cfg(feature = "serde")]
 mod file;
@@ -14,6 +15,7 @@ mod scope;
 mod step_memory;
 mod windows;
 
+pub use copies::{PlannedCopies, PlannedCopy};
 pub use error::PlanError;
 #[cfg(feature = "serde")]
 pub use file::{
@@ -104,6 +106,8 @@ pub struct Plan {
     pub pinned: Vec<usize>,
     /// The bytes of the pools that no chunk may touch.
     pub reserved: Vec<PlannedReserve>,
+    /// The copies that make the pool smaller: views and gathered inputs that have memory of their own.
+    pub copies: PlannedCopies,
     /// The cost of the traffic: the bytes that operators move to and from the chunks, each times
     /// the cost of its pool.
     pub traffic: u128,
@@ -328,6 +332,7 @@ impl Plan {
             windows: Vec::new(),
             pinned: Vec::new(),
             reserved: Vec::new(),
+            copies: PlannedCopies::default(),
             traffic: 0,
             dims: BTreeMap::new(),
             undeclared: Vec::new(),

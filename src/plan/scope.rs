@@ -3,7 +3,7 @@
 use std::{fmt, str::FromStr};
 
 use crate::{
-    InputRef, PlannedBody, Problem,
+    InputRef, PlannedBody, PlannedTensor, Problem, TensorPlace,
     lower::{LoweringOptions, optional_ties},
 };
 
@@ -11,8 +11,8 @@ use crate::{
 /// [`Plan::proven_optimal`](crate::Plan::proven_optimal) speak of.
 ///
 /// A view could also be a copy, an output that may be written over an input may lie elsewhere, and an input
-/// may lie inside the output that gathers it or be copied there. A planner makes these choices first; what it
-/// then proves holds for plans with the same ones. Another choice may lead to a smaller pool.
+/// may lie inside the output that gathers it or be copied there. What is proven about all choices holds for every
+/// plan of the input; else another choice may lead to a smaller pool.
 ///
 /// ```
 /// use memplan::{Planner, Problem, plan::Scope};
@@ -20,11 +20,10 @@ use crate::{
 /// let mut problem = Problem::builder();
 /// let old = problem.chunk(0..2, 10);
 /// let new = problem.chunk(1..3, 10);
-/// let plan = Planner::new().plan(&problem.build()?)?;
-/// assert_eq!((plan.proven_optimal, plan.scope), (true, Scope::AllChoices));
 /// problem.overwrite(new, old, 0);
-/// let plan = Planner::new().plan(&problem.build()?)?;
-/// assert_eq!((plan.proven_optimal, plan.scope), (true, Scope::TheseChoices));
+/// let problem = problem.build()?;
+/// let plan = Planner::new().plan(&problem)?;
+/// assert_eq!((plan.proven_optimal, plan.scope), (true, Scope::AllChoices));
 /// # Ok::<(), memplan::PlanError>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -59,8 +58,13 @@ impl Scope {
     /// The scope with the bodies that operators run. Their pools are part of the pool around them, so what is
     /// not proven about all plans of a body is not proven about all plans.
     pub(crate) fn with_bodies(self, bodies: &[PlannedBody]) -> Self {
-        let is_settled =
-            |body: &PlannedBody| body.plan.proven_optimal && body.plan.scope == Self::AllChoices;
+        let is_supplied =
+            |tensor: &PlannedTensor| matches!(tensor.place, TensorPlace::Supplied { .. });
+        let is_settled = |PlannedBody { plan, .. }: &PlannedBody| {
+            // Results made in the operator's outputs could have left room there for what is in the pool.
+            let is_made_outside = plan.pool_size > 0 && plan.tensors.iter().any(is_supplied);
+            plan.proven_optimal && plan.scope == Self::AllChoices && !is_made_outside
+        };
         if bodies.iter().all(is_settled) { self } else { Self::TheseChoices }
     }
 }

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use crate::{
     Limits, OpSequence, Plan, PlanError, Planner,
-    order::{ReorderError, ReorderOptions, Reordered, reorder},
+    order::{ReorderError, ReorderOptions, Reordered, peak, reorder},
 };
 
 /// A plan and the operator order that it is for.
@@ -57,14 +57,18 @@ impl Planner<'_> {
         let took = start.elapsed();
         let search =
             Limits { time: limits.time.map(|time| left(time).saturating_sub(took)), ..limits };
-        let options = ReorderOptions::default()
+        let options = self.orders(&given).limits(search);
+        let reordered = reorder(&self.flatten(sequence)?.sequence, &options)?;
+        self.within(limits.time.map(left)).plan_found(sequence, reordered, given)
+    }
+
+    /// The options of comparing orders as plans do.
+    fn orders(&self, given: &Plan) -> ReorderOptions<'_> {
+        ReorderOptions::default()
             .lowering(self.lowering)
             .alignment(given.alignment)
             .padding(given.padding)
-            .limits(search)
-            .observer(self.observer);
-        let reordered = reorder(&self.flatten(sequence)?.sequence, &options)?;
-        self.within(limits.time.map(left)).plan_found(sequence, reordered, given)
+            .observer(self.observer)
     }
 
     /// The planner with at most this time.
@@ -116,9 +120,9 @@ impl ReorderedPlan {
             return Ok(self);
         }
         let mut reordered = self.reordered;
-        let apart = planner.clone().lowering(planner.lowering.gathers(false));
-        let peak = apart.lower(&given.permuted(&order)?)?.problem.lower_bound().bytes;
-        reordered.take(order, peak);
+        let permuted = given.permuted(&order)?;
+        let flat = planner.flatten(&permuted)?;
+        reordered.take(order, peak(&flat.sequence, &planner.orders(&self.given))?);
         planner.plan_found(given, reordered, self.given)
     }
 }

@@ -2,13 +2,14 @@
 //! and why the others have memory of their own.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, HashMap, HashSet},
     fmt::Write,
 };
 
 use crate::{
     Bytes, OpSequence,
     lower::{Home, Lowered, Obstacle},
+    plan::PlannedCopies,
     problem::ChunkId,
     report::{Size, count, fit::wrapped, printable},
     sequence::{Dependency, Origin, TensorId},
@@ -55,14 +56,16 @@ pub struct OperatorKind {
 
 /// Groups the operators of a sequence by their kind, those with the most bytes of new memory first.
 /// `why` returns the reason why an output does not request to be written over an input, if it is
-/// known. `is_unknown` returns whether the size of an output is unknown.
+/// known. `is_unknown` returns whether the size of an output is unknown. `copies` are views that a plan copies.
 #[must_use]
 pub fn operator_kinds(
     sequence: &OpSequence,
     lowered: &Lowered,
     why: impl Fn(TensorId) -> Option<String>,
     is_unknown: impl Fn(TensorId) -> bool,
+    copies: &PlannedCopies,
 ) -> Vec<OperatorKind> {
+    let copied: HashSet<&str> = copies.list.iter().map(|copy| &*copy.output).collect();
     let mut refusals: HashMap<TensorId, Obstacle> = HashMap::new();
     for refused in &lowered.refused {
         refusals.entry(refused.output).or_insert(refused.obstacle);
@@ -95,6 +98,10 @@ pub fn operator_kinds(
                         }
                         _ => kind.unknown += 1,
                     }
+                }
+                Place::View if copied.contains(&*sequence.tensor(output).name) => {
+                    kind.new.add(bytes);
+                    reasons.entry(SAVES.to_owned()).or_default().add(bytes);
                 }
                 Place::View => kind.views.add(bytes),
                 Place::Overwriter => kind.in_place.add(bytes),
@@ -172,6 +179,8 @@ fn place(
         (Dependency::Fresh, _) => Place::New("it does not request to be written over an input"),
     }
 }
+
+const SAVES: &str = "a copy makes the pool smaller than a view";
 
 const COPIES: &str = "it holds copies of its inputs";
 

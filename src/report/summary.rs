@@ -79,6 +79,7 @@ pub fn summary(plan: &Plan, steps: StepNames<'_>, rules: &str) -> String {
     );
     text.push_str(&wrapped(&figures, 2));
     text.push_str(&not_copied(plan));
+    text.push_str(&copies(plan));
     text.push_str(&ranges(plan));
     text.push_str(&bases(plan));
     text.push_str(&assumptions(plan));
@@ -107,6 +108,36 @@ fn not_copied(plan: &Plan) -> String {
         &format!("concatenation: {inputs} {verb} inside the output, so {bytes:#} need no copy"),
         2,
     )
+}
+
+/// Counts the views and gathered inputs that are copied because that makes the pool smaller.
+fn copies(plan: &Plan) -> String {
+    let copies = &plan.copies;
+    if copies.list.is_empty() {
+        return String::new();
+    }
+    let verb = if copies.list.len() == 1 { "is" } else { "are" };
+    let saved = match copies.saved {
+        0 => String::new(),
+        saved => format!(", which saves {:#}", Size(saved)),
+    };
+    let mut names: Vec<String> =
+        copies
+            .list
+            .iter()
+            .take(3)
+            .map(|copy| shortened(&printable(&copy.output), MAX_CHARACTERS).into_owned())
+            .collect();
+    if copies.list.len() > names.len() {
+        names.push("...".to_owned());
+    }
+    let tensors = count(copies.list.len() as u64, "tensor");
+    let text = format!(
+        "copied: {tensors} that could share memory {verb} copied ({}), {:#}{saved}",
+        names.join(", "),
+        Size(copies.size()),
+    );
+    wrapped(&text, 2)
 }
 
 /// Lists the sizes that the plan holds for, if there are several.

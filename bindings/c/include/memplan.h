@@ -185,7 +185,7 @@ typedef enum {
  */
 typedef enum {
     /*
-     It is a view of the input.
+     It may be a view of the input. Where that makes the pool smaller, it is a copy instead.
      */
     MEMPLAN_DEPENDENCY_KIND_READS = 0,
     /*
@@ -206,6 +206,10 @@ typedef enum {
      operator never writes a byte of the input that it has yet to read.
      */
     MEMPLAN_DEPENDENCY_KIND_OVERLAPS = 4,
+    /*
+     It is a view of the input, never a copy.
+     */
+    MEMPLAN_DEPENDENCY_KIND_VIEWS = 5,
 } memplan_dependency_kind;
 
 /*

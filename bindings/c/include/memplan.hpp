@@ -244,6 +244,11 @@ public:
         dependencies_.push_back({MEMPLAN_DEPENDENCY_KIND_GATHERS, tensor, offset});
         return *this;
     }
+    // It is a view of the input, never a copy.
+    Output &views(std::uint32_t tensor, std::uint64_t offset = 0) {
+        dependencies_.push_back({MEMPLAN_DEPENDENCY_KIND_VIEWS, tensor, offset});
+        return *this;
+    }
     // It may begin this many bytes below the input, or more, and overlap it.
     Output &overlaps(std::uint32_t tensor, std::uint64_t below) {
         dependencies_.push_back({MEMPLAN_DEPENDENCY_KIND_OVERLAPS, tensor, below});

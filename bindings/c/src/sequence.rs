@@ -18,7 +18,7 @@ pub const UNKNOWN_SIZE: u64 = u64::MAX;
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DependencyKind {
-    /// It is a view of the input.
+    /// It may be a view of the input. Where that makes the pool smaller, it is a copy instead.
     Reads = 0,
     /// It may be written over the input.
     Overwrites = 1,
@@ -30,6 +30,8 @@ pub enum DependencyKind {
     /// It may begin below the input and overlap it, at least as many bytes below as `offset` says. The
     /// operator never writes a byte of the input that it has yet to read.
     Overlaps = 4,
+    /// It is a view of the input, never a copy.
+    Views = 5,
 }
 
 /// A dependency of an output on an input of the same operator.
@@ -112,7 +114,7 @@ impl Sequence {
         for &Dependency { kind, tensor, offset } in dependencies {
             let input = self.name(tensor)?;
             declared = match kind {
-                0 if dependencies.len() > 1 => {
+                0 | 5 if dependencies.len() > 1 => {
                     return Err(Failure::invalid(format!(
                         "'{name}' can be a view of one input only"
                     )));
@@ -122,6 +124,7 @@ impl Sequence {
                 2 => declared.updates(input, offset),
                 3 => declared.gathers(input, offset),
                 4 => declared.overlaps(input, offset),
+                5 => declared.reads_at(input, offset).required(),
                 _ => return Err(Failure::invalid(format!("no dependency has kind {kind}"))),
             };
         }

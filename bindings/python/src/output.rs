@@ -19,7 +19,8 @@ use crate::{
 
 /// An output of an operator: a name and a size in bytes.
 ///
-/// `reads` names the input that it is a view of. `overwrites` names one or several inputs that it may be
+/// `reads` names the input that it may be a view of: a planner may copy it instead where that makes the pool
+/// smaller, unless `required` says that the operator makes no copy. `overwrites` names one or several inputs that it may be
 /// written over: the first possible one is overwritten. `updates` names the input that it must be
 /// written over, such as a state. `gathers` names the inputs that it holds copies of, at offsets from its
 /// own start: where an input already lies there, nothing needs to be copied. Each is a name, or a pair of
@@ -31,6 +32,7 @@ pub(crate) struct Output {
     name: String,
     size: u64,
     reads: Option<Place>,
+    required: bool,
     overwrites: Vec<Place>,
     updates: Option<Place>,
     gathers: Vec<Place>,
@@ -78,7 +80,8 @@ impl<'py> FromPyObject<'_, 'py> for Places {
 #[pymethods]
 impl Output {
     #[new]
-    #[pyo3(signature = (name, size, *, reads = None, overwrites = None, updates = None, gathers = None, overlaps = None))]
+    #[pyo3(signature = (name, size, *, reads = None, overwrites = None, updates = None, gathers = None, overlaps = None, required = false))]
+    #[allow(clippy::too_many_arguments, reason = "keywords of Python")]
     fn new(
         name: &str,
         size: Argument,
@@ -87,12 +90,18 @@ impl Output {
         updates: Option<Place>,
         gathers: Option<Places>,
         overlaps: Option<Places>,
+        required: bool,
     ) -> PyResult<Self> {
+        if required && reads.is_none() {
+            let message = "'required' is for views: give 'reads', or use 'updates' instead of 'overwrites'";
+            return Err(PyValueError::new_err(message));
+        }
         let places = |places: Option<Places>| places.map(|places| places.0).unwrap_or_default();
         Ok(Self {
             name: name.to_owned(),
             size: size.named("size")?,
             reads,
+            required,
             overwrites: places(overwrites),
             updates,
             gathers: places(gathers),
@@ -116,6 +125,12 @@ impl Output {
     #[getter]
     fn reads(&self) -> Option<(String, u64)> {
         self.reads.as_ref().map(Place::pair)
+    }
+
+    /// True if the view must not be a copy.
+    #[getter]
+    fn required(&self) -> bool {
+        self.required
     }
 
     /// The inputs that it may be written over, with the offsets there.
@@ -195,6 +210,9 @@ impl Output {
                 options.set_item(name, place.object(py)?)?;
             }
         }
+        if self.required {
+            options.set_item("required", true)?;
+        }
         let several = [
             ("overwrites", &self.overwrites),
             ("gathers", &self.gathers),
@@ -216,6 +234,9 @@ impl Output {
         let mut output = memplan::Output::new(self.name.as_str(), self.size);
         if let Some(Place(input, offset)) = &self.reads {
             output = output.reads_at(input.as_str(), *offset);
+            if self.required {
+                output = output.required();
+            }
         }
         if let Some(Place(input, offset)) = &self.updates {
             output = output.updates(input.as_str(), *offset);
@@ -239,6 +260,7 @@ impl Output {
             name: name(tensor),
             size: sequence.tensor(tensor).size.unwrap_or_default(),
             reads: None,
+            required: false,
             overwrites: Vec::new(),
             updates: None,
             gathers: Vec::new(),
@@ -248,8 +270,9 @@ impl Output {
             return output;
         };
         match dependency {
-            Dependency::Reads { input, offset, .. } => {
+            Dependency::Reads { input, offset, required } => {
                 output.reads = Some(Place(name(*input), *offset));
+                output.required = *required;
             }
             Dependency::Overwrites(several) => {
                 for one in several {

@@ -15,6 +15,7 @@ const EXAMPLE: &str = "book/src/figures/example.json";
 const BRANCHES: &str = "book/src/figures/branches.json";
 const POOLS: &str = "book/src/figures/pools.json";
 const STEP: &str = "book/src/figures/step.json";
+const GLU: &str = "book/src/figures/glu.json";
 const OVERWRITE: &str = "book/src/figures/overwrite.json";
 
 #[rstest]
@@ -173,6 +174,7 @@ fn compare_drawn(figure: &str, args: &[&str]) {
 #[case("lowering.before.queues", &[EXAMPLE, "--simulation", "--no-views", "--inplace", "none"])]
 #[case("lifetimes.queues", &[EXAMPLE, "--simulation", "--steps", "0..4"])]
 #[case("first.map", &["tests/models/encoder.onnx"])]
+#[case("glu.map", &[GLU])]
 #[case("overwrite.map", &[OVERWRITE, "--strategy", "pushdown"])]
 #[case("overwrite.simulation", &[OVERWRITE, "--simulation"])]
 fn the_picture_is_what_the_tool_draws(#[case] figure: &str, #[case] args: &[&str]) {

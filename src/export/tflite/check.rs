@@ -6,7 +6,7 @@ use crate::{
     Plan, PlannedChunk, PlannedTensor, TensorPlace,
     export::tflite::{Head, OfflinePlan},
     import::tflite::{ALIGNMENT, Runtime, Survey},
-    plan::Scope,
+    plan::{PlannedCopies, Scope},
     sequence::SizeBasis,
     verify::{Violation, execute},
 };
@@ -109,6 +109,7 @@ impl Head {
             traffic: 0,
             dims: BTreeMap::new(),
             undeclared: Vec::new(),
+            copies: PlannedCopies::default(),
             is_sorted: false,
         }
     }

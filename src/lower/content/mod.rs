@@ -8,6 +8,7 @@
 //!
 //! Bytes count in multiples of the alignment where no choice can put two values into one such cell.
 
+mod graph;
 mod pieces;
 mod values;
 
@@ -16,6 +17,7 @@ use crate::{
     lower::{LoweringOptions, Placing, clocks},
     sequence::OpSequence,
 };
+pub(crate) use graph::value_graph;
 use values::Values;
 
 /// The fewest bytes that a pool needs, over all choices; `None` if that cannot be counted.

@@ -9,11 +9,12 @@ use crate::{
     Bytes,
     lower::{
         LoweringOptions, Placing,
+        bytes::only_views,
         clocks::OperatorClocks,
         content::pieces::{Piece, PieceList, Pieces},
         runs::{Run, runs},
     },
-    sequence::{Dependency, OpSequence, OperatorNode, Origin, Overwrite, TensorId},
+    sequence::{Dependency, OpSequence, OperatorNode, Origin, Overwrite, Tensor, TensorId},
 };
 
 /// The most tensors of an operator among which one looks for those that share bytes.
@@ -102,16 +103,22 @@ impl<'a> Values<'a> {
         for &output in self.sequence.outputs() {
             self.use_at(output, end, several);
         }
-        // An update takes the place of a weight, so that the old value need not be kept.
-        let updated = self.updated();
-        for (at, tensor) in self.sequence.tensors().iter().enumerate() {
-            if tensor.origin == Origin::Weight
-                && !self.pieces.is_outside[at]
-                && !updated.contains(&at)
-            {
-                self.use_at(TensorId::from_index(at), end, several);
-            }
+        for weight in self.kept_weights() {
+            self.use_at(weight, end, several);
         }
+    }
+
+    /// The weights in the pool that outlive the sequence. An update takes the place of a weight, so that the old value
+    /// need not be kept.
+    pub(super) fn kept_weights(&self) -> Vec<TensorId> {
+        let updated = self.updated();
+        let tensors = self.sequence.tensors().iter().enumerate();
+        let is_kept = |(at, tensor): &(usize, &Tensor)| {
+            tensor.origin == Origin::Weight
+                && !self.pieces.is_outside[*at]
+                && !updated.contains(at)
+        };
+        tensors.filter(is_kept).map(|(at, _)| TensorId::from_index(at)).collect()
     }
 
     /// The tensors that required overwrites change.
@@ -289,16 +296,13 @@ impl<'a> Values<'a> {
         for (step, operator) in self.sequence.operators().iter().enumerate() {
             let is_before = |first: usize| first == step || clocks.is_before(first, step);
             let is_after = |then: usize| then == steps || then == step || clocks.is_before(step, then);
-            let is_supplied = |at: usize| {
-                !matches!(self.sequence.tensors()[at].origin, Origin::Output { .. })
-            };
             let mut alive = 0;
             for &(at, value) in &written {
                 let Some(first) = value.written else { continue };
-                if !(is_supplied(at) || is_before(first)) {
+                if !(self.is_supplied(at) || is_before(first)) {
                     continue;
                 }
-                let bytes: Bytes = if first == step && !is_supplied(at) {
+                let bytes: Bytes = if first == step && !self.is_supplied(at) {
                     value.size
                 } else if value.uses.is_empty() {
                     if value.steps.iter().any(|&then| is_after(then)) { value.size } else { 0 }
@@ -340,7 +344,7 @@ impl<'a> Values<'a> {
                 if !(self.options.inplace || overwrite.required) {
                     continue;
                 }
-                let (dying, shared) = self.dying(step, operator, output, overwrite, &is_last);
+                let (dying, shared) = self.dying(step, output, overwrite, &is_last);
                 best = best.max(dying);
                 values.extend(shared);
             }
@@ -364,34 +368,86 @@ impl<'a> Values<'a> {
     fn dying(
         &self,
         step: usize,
-        operator: &OperatorNode,
         output: TensorId,
         overwrite: &Overwrite<TensorId>,
         is_last: impl Fn(usize) -> bool,
     ) -> (i128, Vec<usize>) {
-        let (base, bytes) = self.overwritten(output, overwrite);
-        let kept = self.kept(operator, overwrite, (base, &bytes));
         let mut dying: BTreeMap<usize, Bytes> = BTreeMap::new();
-        for piece in self.pieces.range(base, bytes) {
-            let is_written_now = self.of[piece.value].written == Some(step)
-                && matches!(self.sequence.tensors()[piece.value].origin, Origin::Output { .. });
-            if is_written_now {
-                continue;
-            }
+        for piece in self.destroyed(step, output, overwrite) {
             let runs = &self.runs[piece.value];
             let first = runs.partition_point(|(run, _)| run.end <= piece.low);
-            let near = runs[first..].iter().take_while(|(run, _)| run.start < piece.low + piece.size);
+            let end = piece.low + piece.size;
+            let near = runs[first..].iter().take_while(|(run, _)| run.start < end);
             for (run, _) in near.filter(|(_, last)| is_last(*last)) {
-                let (low, high) = (run.start.max(piece.low), run.end.min(piece.low + piece.size));
-                if low < high {
-                    let among = kept.iter().filter(|one| one.value == piece.value);
-                    let rest = (high - low).saturating_sub(covered(low..high, among));
-                    *dying.entry(piece.value).or_default() += rest;
-                }
+                let bytes = run.end.min(end) - run.start.max(piece.low);
+                *dying.entry(piece.value).or_default() += bytes;
             }
         }
         let sum = dying.iter().map(|(&value, &bytes)| self.count(value, bytes)).sum();
         (sum, dying.into_keys().collect())
+    }
+
+    /// The content that an output destroys where it is written over an input: not that of the operator's other
+    /// tensors, and not what the operator itself writes.
+    fn destroyed(
+        &self,
+        step: usize,
+        output: TensorId,
+        overwrite: &Overwrite<TensorId>,
+    ) -> Vec<Piece> {
+        let (base, bytes) = self.overwritten(output, overwrite);
+        let operator = &self.sequence.operators()[step];
+        let kept = self.kept(operator, overwrite, (base, &bytes));
+        let pieces = self.pieces.range(base, bytes).into_iter();
+        let old = pieces.filter(|piece| {
+            let is_output = !self.is_supplied(piece.value);
+            !(is_output && self.of[piece.value].written == Some(step))
+        });
+        old.flat_map(|piece| {
+            let among = kept.iter().filter(|one| one.value == piece.value);
+            uncovered(piece.low..piece.low + piece.size, among)
+                .into_iter()
+                .map(move |bytes| Piece { low: bytes.start, size: bytes.end - bytes.start, ..piece })
+        })
+        .collect()
+    }
+
+    fn is_supplied(&self, value: usize) -> bool {
+        !matches!(self.sequence.tensors()[value].origin, Origin::Output { .. })
+    }
+
+    /// The overwrites of an output that may be accepted, with the content that each destroys.
+    pub(super) fn overwritten_by(
+        &self,
+        step: usize,
+        output: TensorId,
+    ) -> Vec<(&Overwrite<TensorId>, Vec<Piece>)> {
+        let Origin::Output { dependency: Dependency::Overwrites(overwrites), .. } =
+            &self.sequence.tensor(output).origin
+        else {
+            return Vec::new();
+        };
+        let accepted = overwrites.iter().filter(|one| self.options.inplace || one.required);
+        accepted.map(|one| (one, self.destroyed(step, output, one))).collect()
+    }
+
+    pub(super) fn pieces(&self, tensor: TensorId) -> &[Piece] {
+        &self.pieces.of[tensor.index()]
+    }
+
+    pub(super) fn size(&self, tensor: TensorId) -> Bytes {
+        self.sequence.tensor(tensor).size.unwrap_or(0)
+    }
+
+    /// The bytes that a value counts for some of its own.
+    pub(super) fn counted(&self, value: usize, bytes: Bytes) -> Bytes {
+        Bytes::try_from(self.count(value, bytes)).unwrap_or(Bytes::MAX)
+    }
+
+    /// Returns whether some value is used in parts, or is part of several tensors.
+    pub(super) fn have_parts(&self) -> bool {
+        let gathers = self.options.gathers && self.sequence.has_gathers();
+        gathers || self.of.iter().any(|value| !value.uses.is_empty())
     }
 
     /// The content of other tensors of an operator, which must survive it while an output is written over bytes of
@@ -421,21 +477,25 @@ impl<'a> Values<'a> {
     }
 }
 
-/// The bytes of a run that pieces of its value cover.
-fn covered<'p>(bytes: Range<Bytes>, pieces: impl Iterator<Item = &'p Piece>) -> Bytes {
-    let inside = |piece: &Piece| {
-        let (low, high) = (bytes.start.max(piece.low), bytes.end.min(piece.low + piece.size));
-        (low < high).then_some((low, high))
-    };
-    let mut runs: Vec<(Bytes, Bytes)> = pieces.filter_map(inside).collect();
-    runs.sort_unstable();
-    let (mut sum, mut from) = (0, bytes.start);
-    for (low, high) in runs {
-        let low = low.max(from);
-        sum += high.saturating_sub(low);
+/// The bytes of a range that no piece of its value covers.
+fn uncovered<'p>(
+    bytes: Range<Bytes>,
+    pieces: impl Iterator<Item = &'p Piece>,
+) -> Vec<Range<Bytes>> {
+    let mut covers: Vec<(Bytes, Bytes)> =
+        pieces.map(|piece| (piece.low, piece.low + piece.size)).collect();
+    covers.sort_unstable();
+    let (mut left, mut from) = (Vec::new(), bytes.start);
+    for (low, high) in covers {
+        if from < low.min(bytes.end) {
+            left.push(from..low.min(bytes.end));
+        }
         from = from.max(high);
     }
-    sum
+    if from < bytes.end {
+        left.push(from..bytes.end);
+    }
+    left
 }
 
 impl Value {
@@ -449,13 +509,4 @@ impl Value {
             (_, false) => runs(&self.uses),
         }
     }
-}
-
-/// Returns whether all outputs of an operator are views.
-pub(super) fn only_views(sequence: &OpSequence, operator: &OperatorNode) -> bool {
-    !operator.outputs.is_empty()
-        && operator.outputs.iter().all(|&output| {
-            let origin = &sequence.tensor(output).origin;
-            matches!(origin, Origin::Output { dependency: Dependency::Reads { .. }, .. })
-        })
 }

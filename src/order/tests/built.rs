@@ -60,7 +60,7 @@ pub(super) fn twin_graphs(count: u64) -> impl Iterator<Item = (u64, Model)> {
         let sequence = sequence.operator(last).output("y").build().unwrap();
         let graph = chunk_graph(&sequence, LoweringOptions::default()).unwrap();
         let placing = Placing::default();
-        (seed, Model::new(&graph, &sequence.predecessors(), placing))
+        (seed, Model::of(&graph.counted(placing), &sequence.predecessors()))
     })
 }
 
@@ -90,7 +90,7 @@ pub(super) fn tree_graphs(count: u64) -> impl Iterator<Item = (u64, Model)> {
         let sequence = sequence.output("y").build().unwrap();
         let graph = chunk_graph(&sequence, LoweringOptions::default()).unwrap();
         let placing = Placing::default();
-        (seed, Model::new(&graph, &sequence.predecessors(), placing))
+        (seed, Model::of(&graph.counted(placing), &sequence.predecessors()))
     })
 }
 
@@ -120,7 +120,7 @@ pub(super) fn equal_chains(count: u64) -> impl Iterator<Item = (u64, Model)> {
         let sequence = sequence.operator(last).output("y").build().unwrap();
         let graph = chunk_graph(&sequence, LoweringOptions::default()).unwrap();
         let placing = Placing::default();
-        (seed, Model::new(&graph, &sequence.predecessors(), placing))
+        (seed, Model::of(&graph.counted(placing), &sequence.predecessors()))
     })
 }
 
@@ -142,7 +142,7 @@ pub(super) fn idle_branch() -> Model {
     sequence.operator(operator("last", &["x", "idle", "narrow"], 1));
     let sequence = sequence.output("last").build().unwrap();
     let graph = chunk_graph(&sequence, LoweringOptions::default()).unwrap();
-    Model::new(&graph, &sequence.predecessors(), Placing::default())
+    Model::of(&graph.counted(Placing::default()), &sequence.predecessors())
 }
 
 /// A tree with a sum in place. The other branch has to run before it, although the sum has the higher
@@ -330,7 +330,7 @@ fn joined_at_the_end(mut sequence: SequenceBuilder, read: &[impl AsRef<str>]) ->
     let last = Operator::new("last").inputs(read).output(Output::new("y", 1));
     let sequence = sequence.operator(last).output("y").build().unwrap();
     let graph = chunk_graph(&sequence, LoweringOptions::default()).unwrap();
-    Model::new(&graph, &sequence.predecessors(), Placing::default())
+    Model::of(&graph.counted(Placing::default()), &sequence.predecessors())
 }
 
 /// An output that saves fewer bytes over its first input, which does not die, than over its second.
@@ -344,7 +344,7 @@ pub(super) fn two_ways_to_overwrite() -> Model {
     sequence.operator(Operator::new("last").inputs(["a", "c"]));
     let sequence = sequence.build().unwrap();
     let graph = chunk_graph(&sequence, LoweringOptions::default()).unwrap();
-    Model::new(&graph, &sequence.predecessors(), Placing::default())
+    Model::of(&graph.counted(Placing::default()), &sequence.predecessors())
 }
 
 /// Two outputs of which the first overlaps a small input or else a large one, which only then is left for the second.
@@ -377,7 +377,7 @@ pub(super) fn half_overwritten() -> [Model; 2] {
         sequence.operator(last).operator(branch("d", "b"));
         let sequence = sequence.output("c").output("d").output("y").build().unwrap();
         let graph = chunk_graph(&sequence, LoweringOptions::default()).unwrap();
-        Model::new(&graph, &sequence.predecessors(), Placing::default())
+        Model::of(&graph.counted(Placing::default()), &sequence.predecessors())
     })
 }
 
@@ -413,5 +413,5 @@ pub(super) fn wide(chunks: u32) -> Model {
     sequence.operator(Operator::new("last").inputs(["large"]));
     let sequence = sequence.build().unwrap();
     let graph = chunk_graph(&sequence, LoweringOptions::default()).unwrap();
-    Model::new(&graph, &sequence.predecessors(), Placing::default())
+    Model::of(&graph.counted(Placing::default()), &sequence.predecessors())
 }

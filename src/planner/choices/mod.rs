@@ -67,6 +67,7 @@ impl<'a> Choices<'a> {
             return plan;
         }
         let bound = self.source.bound(self.planner).unwrap_or(0);
+        let first = plan.as_ref().map_or(0, |plan| plan.pool_size);
         let mut best = Best { plan, given_up: Vec::new() };
         let mut is_proven = false;
         if self.planner.strategy.searches() && !self.is_small(&best, bound) {
@@ -81,6 +82,9 @@ impl<'a> Choices<'a> {
             }
         }
         let plan = best.plan?;
+        let copies = best.given_up.iter().filter_map(|&tie| self.source.copy(tie)).collect();
+        let saved = first.saturating_sub(plan.pool_size);
+        let plan = plan.with_copies(copies, saved);
         let is_one = plan.pools.len() < 2;
         if is_one && plan.pool_size == bound {
             return Ok(of_all_choices(plan, bound));

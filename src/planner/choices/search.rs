@@ -25,7 +25,11 @@ impl<'a> Search<'a> {
     /// over all choices.
     pub(super) fn try_all(&mut self, best: &mut Best) -> Result<bool, PlanError> {
         let count = self.ties.len();
-        let copied: Vec<Bytes> = self.ties.iter().map(|&tie| self.choices.source.copied(tie)).collect();
+        let copied: Vec<Bytes> = self
+            .ties
+            .iter()
+            .map(|&tie| self.choices.source.copy(tie).map_or(0, |copy| copy.size))
+            .collect();
         let members = |set: u32| (0..count).filter(move |at| set >> at & 1 == 1);
         let mut sets: Vec<(Bytes, u32, u32)> = (0..1_u32 << count)
             .map(|set| (members(set).map(|at| copied[at]).sum(), set.count_ones(), set))

@@ -4,6 +4,7 @@ use super::trial::Trial;
 use crate::{
     Bytes, InputRef, PlanError, Planner, Problem,
     lower::{Grain, Home, LoweringOptions, content_bound, optional_ties},
+    plan::PlannedCopy,
     planner::{Prepared, bodies::Flattened},
     sequence::{Dependency, OpSequence, Origin, TensorId, Tie},
 };
@@ -93,15 +94,18 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// The bytes that are copied without a tie.
-    pub(super) fn copied(self, tied: Tied) -> Bytes {
-        let (Self::Sequence(sequence, _), Tied::Tensors(tie)) = (self, tied) else { return 0 };
-        let size = |tensor: TensorId| sequence.tensor(tensor).size.unwrap_or(0);
-        match dependency(sequence, tie) {
-            Dependency::Reads { .. } => size(tie.output),
-            Dependency::Gathers(_) => size(input(sequence, tie)),
-            Dependency::Overwrites(_) | Dependency::Fresh => 0,
-        }
+    /// What is copied without a tie.
+    pub(super) fn copy(self, tied: Tied) -> Option<PlannedCopy> {
+        let (Self::Sequence(sequence, _), Tied::Tensors(tie)) = (self, tied) else { return None };
+        let tensor = |tensor: TensorId| sequence.tensor(tensor);
+        let (output, input) = (tensor(tie.output), tensor(input(sequence, tie)));
+        let size = match dependency(sequence, tie) {
+            Dependency::Reads { .. } => output.size,
+            Dependency::Gathers(_) => input.size,
+            Dependency::Overwrites(_) | Dependency::Fresh => None,
+        };
+        let (output, input) = (output.name.clone(), input.name.clone());
+        Some(PlannedCopy { output, input, size: size? })
     }
 
     /// Returns whether one of the two that are tied is alive at the peak of a trial.

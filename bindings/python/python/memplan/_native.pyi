@@ -51,8 +51,9 @@ class Output:
         updates: _Place | None = None,
         gathers: _Place | list[_Place] | None = None,
         overlaps: _Place | list[_Place] | None = None,
+        required: bool = False,
     ) -> Self:
-        """`overlaps` lists pairs of an input and the least number of bytes by which the output must begin below it, to
+        """A view (`reads`) may be a copy instead where that makes the pool smaller, unless it is `required`. `overlaps` lists pairs of an input and the least number of bytes by which the output must begin below it, to
         overlap it: the operator never writes a byte that it has yet to read.
         """
 
@@ -62,6 +63,8 @@ class Output:
     def size(self) -> int: ...
     @property
     def reads(self) -> tuple[str, int] | None: ...
+    @property
+    def required(self) -> bool: ...
     @property
     def overwrites(self) -> list[tuple[str, int]]: ...
     @property

@@ -414,7 +414,8 @@ class _Reader:
                 made.add(storage)
             else:
                 # A view, or an argument that was written in place: both lie in the bytes of the owner.
-                outputs.append(Output(name, _span(tensor, node), reads=(owner, begin + _offset(tensor, node))))
+                place = (owner, begin + _offset(tensor, node))
+                outputs.append(Output(name, _span(tensor, node), reads=place, required=True))
                 read.append(owner)
         # A size that is known only at run time is not a tensor, but an operator makes it.
         makers = (n.args[0] if n.target is operator.getitem else n for n in node.all_input_nodes if n not in arguments)

@@ -1,0 +1,164 @@
+//! The values of a sequence, whatever the order of its operators, as chunks of a graph.
+//!
+//! The bytes of a value that the same operators use are one chunk: its producer writes it, and it dies after the last
+//! of its readers. So the most bytes of any step of an order are its content bound.
+
+use std::ops::Range;
+
+use crate::{
+    Bytes,
+    lower::{
+        LoweringOptions, Placing,
+        bytes::only_views,
+        content::{pieces::Piece, values::Values},
+        graph::{CountedGraph, CountedRequest, GraphChunk},
+    },
+    problem::ChunkId,
+    sequence::{OpSequence, Origin, TensorId},
+};
+
+/// The values of a sequence whose choices or parts matter to its content; `None` if each tensor is used as a whole, so
+/// that its chunks say the same.
+pub(crate) fn value_graph(
+    sequence: &OpSequence,
+    options: LoweringOptions,
+    placing: Placing,
+) -> Option<CountedGraph> {
+    let values = Values::of(sequence, options, placing);
+    if !values.have_parts() {
+        return None;
+    }
+    let mut graph = CountedGraph { chunks: Vec::new(), requests: Vec::new(), is_exact: true };
+    // By value: its runs of bytes, each with its chunk.
+    let mut runs: Vec<Vec<(Range<Bytes>, ChunkId)>> = Vec::new();
+    for (value, uses) in uses(sequence, &values).into_iter().enumerate() {
+        let mut of_value = Vec::new();
+        let split = split(uses);
+        // Runs of one value may share a cell of the alignment.
+        let is_single = split.len() < 2;
+        graph.is_exact &= is_single || placing.alignment == 1;
+        for (bytes, users) in split {
+            let id = ChunkId::from_index(graph.chunks.len());
+            let size = bytes.end - bytes.start;
+            let size = if is_single { values.counted(value, size) } else { size };
+            graph.chunks.push(GraphChunk { size, ..chunk(sequence, value, &users) });
+            of_value.push((bytes, id));
+        }
+        runs.push(of_value);
+    }
+    for (step, operator) in sequence.operators().iter().enumerate() {
+        for &output in &operator.outputs {
+            request(&values, &runs, (step, output), &mut graph);
+        }
+    }
+    Some(graph)
+}
+
+/// A use of bytes: the operator, or the step after the last for what is kept.
+type Use = (Range<Bytes>, usize);
+
+/// By value: who uses which bytes, the producer included.
+fn uses(sequence: &OpSequence, values: &Values<'_>) -> Vec<Vec<Use>> {
+    let mut uses: Vec<Vec<Use>> = vec![Vec::new(); sequence.tensors().len()];
+    let mut add = |tensor: TensorId, step: usize| {
+        for &Piece { value, low, size, .. } in values.pieces(tensor) {
+            uses[value].push((low..low + size, step));
+        }
+    };
+    let end = sequence.operators().len();
+    for (at, tensor) in sequence.tensors().iter().enumerate() {
+        let is_supplied = !matches!(tensor.origin, Origin::Output { .. });
+        if is_supplied {
+            // It is there, and nobody reads it by that.
+            add(TensorId::from_index(at), usize::MAX);
+        }
+    }
+    for (step, operator) in sequence.operators().iter().enumerate() {
+        let inputs = if only_views(sequence, operator) { &[][..] } else { &operator.inputs };
+        inputs.iter().chain(&operator.outputs).for_each(|&tensor| add(tensor, step));
+    }
+    for tensor in sequence.outputs().iter().copied().chain(values.kept_weights()) {
+        add(tensor, end);
+    }
+    uses
+}
+
+/// Splits bytes where their users change.
+fn split(uses: Vec<Use>) -> Vec<(Range<Bytes>, Vec<usize>)> {
+    let mut cuts: Vec<Bytes> = uses.iter().flat_map(|(bytes, _)| [bytes.start, bytes.end]).collect();
+    cuts.sort_unstable();
+    cuts.dedup();
+    let mut runs: Vec<(Range<Bytes>, Vec<usize>)> = Vec::new();
+    for pair in cuts.windows(2) {
+        let of = uses.iter().filter(|(bytes, _)| bytes.start <= pair[0] && pair[1] <= bytes.end);
+        let mut users: Vec<usize> = of.map(|(_, step)| *step).collect();
+        users.sort_unstable();
+        users.dedup();
+        match runs.last_mut() {
+            Some((bytes, same)) if bytes.end == pair[0] && *same == users => bytes.end = pair[1],
+            _ if users.is_empty() => {}
+            _ => runs.push((pair[0]..pair[1], users)),
+        }
+    }
+    runs
+}
+
+fn chunk(
+    sequence: &OpSequence,
+    value: usize,
+    users: &[usize],
+) -> GraphChunk {
+    let producer = match sequence.tensors()[value].origin {
+        Origin::Output { step, .. } => Some(step),
+        Origin::Input | Origin::Weight => None,
+    };
+    let end = sequence.operators().len();
+    let is_reader = |&&user: &&usize| user < end && Some(user) != producer;
+    GraphChunk {
+        size: 0,
+        producer,
+        readers: users.iter().filter(is_reader).copied().collect(),
+        kept: users.contains(&end),
+        outside: false,
+    }
+}
+
+/// Adds the requests of an output to be written over values.
+fn request(
+    values: &Values<'_>,
+    runs: &[Vec<(Range<Bytes>, ChunkId)>],
+    (step, output): (usize, TensorId),
+    graph: &mut CountedGraph,
+) {
+    let size = values.size(output);
+    let made = match &runs[output.index()][..] {
+        [] => return,
+        [(_, one)] => Some(*one),
+        _ => None,
+    };
+    let counted = values.counted(output.index(), size);
+    for (overwrite, pieces) in values.overwritten_by(step, output) {
+        let mut saved: Vec<(ChunkId, Bytes)> = Vec::new();
+        for piece in &pieces {
+            for (bytes, chunk) in &runs[piece.value] {
+                let (low, high) =
+                    (bytes.start.max(piece.low), bytes.end.min(piece.low + piece.size));
+                if low < high {
+                    saved.push((*chunk, values.counted(piece.value, high - low)));
+                }
+            }
+        }
+        let all = saved.iter().map(|(_, bytes)| bytes).sum::<Bytes>().min(counted);
+        // An output that saves the bytes of several chunks counts all of them once one dies, which no plan exceeds.
+        graph.is_exact &= saved.len() < 2 && made.is_some();
+        graph.requests.extend(saved.into_iter().map(|(overwritten, _)| CountedRequest {
+            output: output.0,
+            operator: step,
+            made,
+            overwritten,
+            saved: all,
+            size,
+            required: overwrite.required,
+        }));
+    }
+}

@@ -1,0 +1,56 @@
+//! The copies that make a pool smaller.
+
+use crate::{Bytes, Plan};
+
+/// Bytes that an operator copies although the output could share them with an input, because the pool is smaller
+/// so: a view, or an input of an output that gathers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(deny_unknown_fields)
+)]
+#[non_exhaustive]
+pub struct PlannedCopy {
+    /// The output.
+    pub output: Box<str>,
+    /// The input.
+    pub input: Box<str>,
+    /// The bytes that are copied.
+    pub size: Bytes,
+}
+
+/// What a plan copies to make its pool smaller.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(deny_unknown_fields)
+)]
+#[non_exhaustive]
+pub struct PlannedCopies {
+    /// The copies, in the order of their operators.
+    pub list: Vec<PlannedCopy>,
+    /// The bytes by which the pools are smaller than the ones of the best plan found without these copies.
+    pub saved: Bytes,
+}
+
+impl PlannedCopies {
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    /// The bytes that are copied, all together.
+    #[must_use]
+    pub fn size(&self) -> Bytes {
+        self.list.iter().map(|copy| copy.size).fold(0, Bytes::saturating_add)
+    }
+}
+
+impl Plan {
+    /// States what the plan copies, and what it saves.
+    pub(crate) fn with_copies(self, list: Vec<PlannedCopy>, saved: Bytes) -> Self {
+        let copies = if list.is_empty() { PlannedCopies::default() } else { PlannedCopies { list, saved } };
+        Self { copies, ..self }
+    }
+}
