@@ -17,7 +17,7 @@ use crate::{
         runs::{Run, runs},
     },
     problem::ChunkId,
-    sequence::{Dependency, OpSequence, OperatorNode, Origin, TensorId},
+    sequence::{OpSequence, TensorId},
 };
 
 /// Bytes of a chunk that are needed equally long, as a chunk of their own.
@@ -52,8 +52,7 @@ pub(super) fn split(sequence: &OpSequence, places: &mut Places, outside: bool) {
         }
     };
     for (step, operator) in sequence.operators().iter().enumerate() {
-        let inputs = if only_views(sequence, operator) { &[][..] } else { &operator.inputs };
-        inputs.iter().chain(&operator.outputs).for_each(|&tensor| add(step, tensor));
+        operator.inputs.iter().chain(&operator.outputs).for_each(|&tensor| add(step, tensor));
     }
     let end = sequence.operators().len();
     sequence.outputs().iter().for_each(|&output| add(end, output));
@@ -82,15 +81,6 @@ pub(super) fn split(sequence: &OpSequence, places: &mut Places, outside: bool) {
             }
         }
     }
-}
-
-/// Returns whether an operator moves no bytes, because all of its outputs are views.
-pub(super) fn only_views(sequence: &OpSequence, operator: &OperatorNode) -> bool {
-    let is_view = |&output: &TensorId| {
-        let origin = &sequence.tensor(output).origin;
-        matches!(origin, Origin::Output { dependency: Dependency::Reads { .. }, .. })
-    };
-    !operator.outputs.is_empty() && operator.outputs.iter().all(is_view)
 }
 
 impl Places {
@@ -138,19 +128,15 @@ impl Places {
     }
 
     /// The chunks that an operator uses with a tensor: its chunk, or its runs of that. A chunk that consists of runs is
-    /// used itself only by its producer, and by no view.
+    /// used itself only by its producer.
     pub(super) fn used(
         &self,
         sequence: &OpSequence,
         tensor: TensorId,
         is_input: bool,
-        only_views: bool,
     ) -> SmallVec<[ChunkId; 2]> {
         let Some((chunk, bytes)) = self.bytes(sequence, tensor) else { return SmallVec::new() };
         let Some(split) = self.runs.get(&chunk) else { return smallvec![chunk] };
-        if is_input && only_views {
-            return SmallVec::new();
-        }
         let is_made = !is_input && split.tensor == tensor;
         is_made.then_some(chunk).into_iter().chain(self.runs_in(chunk, &bytes)).collect()
     }

@@ -53,7 +53,8 @@ impl ChunkGraph {
         let Self { mut chunks, requests } = self;
         let cells = Cells::of(placing, chunks.len(), &requests);
         let counted = requests.iter().filter_map(|request| {
-            let (new, old) = (&chunks[request.overwriter.index()], &chunks[request.overwritten.index()]);
+            let (new, old) =
+                (&chunks[request.overwriter.index()], &chunks[request.overwritten.index()]);
             (!new.outside).then_some(CountedRequest {
                 output: request.overwriter.0,
                 operator: new.producer?,

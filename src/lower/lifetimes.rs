@@ -2,10 +2,7 @@
 
 use crate::{
     Step,
-    lower::{
-        bytes::only_views,
-        place::{DraftChunk, Places},
-    },
+    lower::place::{DraftChunk, Places},
     problem::ChunkId,
     sequence::{OpSequence, Origin},
 };
@@ -50,10 +47,9 @@ pub(super) fn uses<'a>(
         move |(step, (operator, workspace))| {
             let inputs = operator.inputs.iter().map(|&input| (input, true));
             let outputs = operator.outputs.iter().map(|&output| (output, false));
-            let is_view = !places.runs.is_empty() && only_views(sequence, operator);
             let chunks = inputs
                 .chain(outputs)
-                .flat_map(move |(tensor, is_input)| places.used(sequence, tensor, is_input, is_view));
+                .flat_map(move |(tensor, is_input)| places.used(sequence, tensor, is_input));
             chunks.chain(*workspace).map(move |chunk| (step, chunk))
         },
     )

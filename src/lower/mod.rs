@@ -9,8 +9,8 @@
 //! which has no operators.
 
 mod aliases;
-mod cells;
 mod bytes;
+mod cells;
 mod clocks;
 mod content;
 mod gathers;
@@ -32,10 +32,10 @@ use crate::{
     problem::{ChunkId, ProblemError, RejectReason},
     sequence::{OpSequence, TensorId},
 };
-pub(crate) use cells::{Cells, Placing};
-pub(crate) use content::{content_bound, value_graph};
 use bytes::RunChunk;
+pub(crate) use cells::{Cells, Placing};
 use clocks::{Life, Lives};
+pub(crate) use content::{content_bound, value_graph};
 pub(crate) use gathers::accept as gather;
 pub(crate) use graph::{CountedGraph, chunk_graph};
 pub use options::LoweringOptions;

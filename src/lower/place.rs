@@ -152,9 +152,10 @@ pub(super) fn place(
             let tensor = sequence.tensor(output);
             let size = tensor.size.unwrap_or(0);
             let viewed = match &tensor.origin {
-                Origin::Output { dependency: Dependency::Reads { input, offset, required }, .. }
-                    if *required || is_kept(output) =>
-                {
+                Origin::Output {
+                    dependency: Dependency::Reads { input, offset, required },
+                    ..
+                } if *required || is_kept(output) => {
                     places.tensors[input.index()].map(|(chunk, base)| (chunk, base + offset))
                 }
                 _ => None,

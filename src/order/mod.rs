@@ -57,7 +57,9 @@ mod windows;
 use crate::{
     Bytes, Limits, Observer, OpSequence, ProblemError, SequenceError,
     effort::Effort,
-    lower::{Grain, LoweringOptions, Placing, chunk_graph, content_bound, lower_apart, value_graph},
+    lower::{
+        Grain, LoweringOptions, Placing, chunk_graph, content_bound, lower_apart, value_graph,
+    },
     problem::align_up,
 };
 use model::Model;

@@ -50,7 +50,8 @@ impl PlannedCopies {
 impl Plan {
     /// States what the plan copies, and what it saves.
     pub(crate) fn with_copies(self, list: Vec<PlannedCopy>, saved: Bytes) -> Self {
-        let copies = if list.is_empty() { PlannedCopies::default() } else { PlannedCopies { list, saved } };
+        let copies =
+            if list.is_empty() { PlannedCopies::default() } else { PlannedCopies { list, saved } };
         Self { copies, ..self }
     }
 }

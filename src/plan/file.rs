@@ -8,8 +8,8 @@ use crate::{
     Bytes, Plan, PlannedChunk, PlannedTensor, Step, UnknownStrategy,
     file::{Places, is_zero},
     plan::{
-        ArenaEntry, PlannedBody, PlannedCopies, PlannedLink, PlannedPart, PlannedPool, PlannedReserve,
-        PlannedWindow, Scope, TensorPlace, UnknownScope,
+        ArenaEntry, PlannedBody, PlannedCopies, PlannedLink, PlannedPart, PlannedPool,
+        PlannedReserve, PlannedWindow, Scope, TensorPlace, UnknownScope,
     },
     sequence::{DimRange, SizeBasis},
 };

@@ -250,7 +250,8 @@ impl Plan {
         let undeclared = sequence.map(OpSequence::undeclared).unwrap_or_default();
         let undeclared = undeclared.into_iter().map(Into::into).collect();
         let is_sorted = sequence.is_some_and(OpSequence::is_sorted);
-        let plan = Self { tensors: tensors.unwrap_or_default(), dims, undeclared, is_sorted, ..plan };
+        let plan =
+            Self { tensors: tensors.unwrap_or_default(), dims, undeclared, is_sorted, ..plan };
         plan.without_runs(&lowered.problem, &lowered.runs)
     }
 

@@ -121,13 +121,12 @@ fn copies(plan: &Plan) -> String {
         0 => String::new(),
         saved => format!(", which saves {:#}", Size(saved)),
     };
-    let mut names: Vec<String> =
-        copies
-            .list
-            .iter()
-            .take(3)
-            .map(|copy| shortened(&printable(&copy.output), MAX_CHARACTERS).into_owned())
-            .collect();
+    let mut names: Vec<String> = copies
+        .list
+        .iter()
+        .take(3)
+        .map(|copy| shortened(&printable(&copy.output), MAX_CHARACTERS).into_owned())
+        .collect();
     if copies.list.len() > names.len() {
         names.push("...".to_owned());
     }

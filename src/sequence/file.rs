@@ -333,7 +333,10 @@ impl From<&OpSequence> for BodyEntry {
                 gathers: None,
             };
             match &tensor.origin {
-                Origin::Output { dependency: Dependency::Reads { input, offset, required }, .. } => {
+                Origin::Output {
+                    dependency: Dependency::Reads { input, offset, required },
+                    ..
+                } => {
                     let (input, offset, required) = (name(*input), *offset, *required);
                     entry.reads = Some(ReadEntry { input, offset, required });
                 }

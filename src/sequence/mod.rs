@@ -44,12 +44,12 @@ pub use builder::SequenceBuilder;
 pub use declare::{Dependency, Gather, Operator, Output, Overwrite, SizeBasis, TensorType};
 pub use dims::DimRange;
 pub use error::SequenceError;
-pub(crate) use ties::Tie;
 #[cfg(feature = "serde")]
 pub use file::{
     GatherEntry, OperatorEntry, OutputEntry, OverwriteEntries, OverwriteEntry, ReadEntry,
     SequenceFile, TensorEntry,
 };
+pub(crate) use ties::Tie;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 

@@ -74,15 +74,12 @@ mod tests {
         };
         let tie = |name, place| Tie { output: id(name), place };
         let one = sequence.without(&[tie("c", 0), tie("d", 1)]);
-        assert!(matches!(&dependency(&one, "c"), Dependency::Overwrites(list) if list[0].input == id("b")));
+        assert!(
+            matches!(&dependency(&one, "c"), Dependency::Overwrites(list) if list[0].input == id("b"))
+        );
         assert!(matches!(&dependency(&one, "d"), Dependency::Gathers(list) if list.len() == 1));
-        let none = sequence.without(&[
-            tie("v", 0),
-            tie("c", 0),
-            tie("c", 1),
-            tie("d", 0),
-            tie("d", 1),
-        ]);
+        let none =
+            sequence.without(&[tie("v", 0), tie("c", 0), tie("c", 1), tie("d", 0), tie("d", 1)]);
         for name in ["v", "c", "d"] {
             assert_eq!(dependency(&none, name), Dependency::Fresh, "{name}");
         }

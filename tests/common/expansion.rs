@@ -143,9 +143,7 @@ impl<'a> Checker<'a> {
             (
                 Dependency::Reads { input, offset, .. },
                 Dependency::Reads { input: old, offset: at, .. },
-            )
-                if offset == at =>
-            {
+            ) if offset == at => {
                 let (memory, base) = self.memory[input.index()];
                 self.memory[made.index()] = (memory, base + offset);
                 vec![(*input, *old, None)]

@@ -93,7 +93,8 @@ impl Output {
         required: bool,
     ) -> PyResult<Self> {
         if required && reads.is_none() {
-            let message = "'required' is for views: give 'reads', or use 'updates' instead of 'overwrites'";
+            let message =
+                "'required' is for views: give 'reads', or use 'updates' instead of 'overwrites'";
             return Err(PyValueError::new_err(message));
         }
         let places = |places: Option<Places>| places.map(|places| places.0).unwrap_or_default();

@@ -9,7 +9,6 @@ use crate::{
     Bytes,
     lower::{
         LoweringOptions, Placing,
-        bytes::only_views,
         content::{pieces::Piece, values::Values},
         graph::{CountedGraph, CountedRequest, GraphChunk},
     },
@@ -74,8 +73,7 @@ fn uses(sequence: &OpSequence, values: &Values<'_>) -> Vec<Vec<Use>> {
         }
     }
     for (step, operator) in sequence.operators().iter().enumerate() {
-        let inputs = if only_views(sequence, operator) { &[][..] } else { &operator.inputs };
-        inputs.iter().chain(&operator.outputs).for_each(|&tensor| add(tensor, step));
+        operator.inputs.iter().chain(&operator.outputs).for_each(|&tensor| add(tensor, step));
     }
     for tensor in sequence.outputs().iter().copied().chain(values.kept_weights()) {
         add(tensor, end);
@@ -85,7 +83,8 @@ fn uses(sequence: &OpSequence, values: &Values<'_>) -> Vec<Vec<Use>> {
 
 /// Splits bytes where their users change.
 fn split(uses: Vec<Use>) -> Vec<(Range<Bytes>, Vec<usize>)> {
-    let mut cuts: Vec<Bytes> = uses.iter().flat_map(|(bytes, _)| [bytes.start, bytes.end]).collect();
+    let mut cuts: Vec<Bytes> =
+        uses.iter().flat_map(|(bytes, _)| [bytes.start, bytes.end]).collect();
     cuts.sort_unstable();
     cuts.dedup();
     let mut runs: Vec<(Range<Bytes>, Vec<usize>)> = Vec::new();
@@ -103,11 +102,7 @@ fn split(uses: Vec<Use>) -> Vec<(Range<Bytes>, Vec<usize>)> {
     runs
 }
 
-fn chunk(
-    sequence: &OpSequence,
-    value: usize,
-    users: &[usize],
-) -> GraphChunk {
+fn chunk(sequence: &OpSequence, value: usize, users: &[usize]) -> GraphChunk {
     let producer = match sequence.tensors()[value].origin {
         Origin::Output { step, .. } => Some(step),
         Origin::Input | Origin::Weight => None,

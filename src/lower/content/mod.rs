@@ -88,8 +88,16 @@ mod tests {
         let sequence = OpSequence::builder()
             .operator(op("m", &[], Output::new("a", 96)))
             .operator(op("n", &[], Output::new("b", 32)))
-            .operator(op("cat", &["a", "b"], Output::new("c", 128).gathers("a", 0).gathers("b", 96)))
-            .operator(op("cat", &["b", "c"], Output::new("d", 168).gathers("b", 0).gathers("c", 32)))
+            .operator(op(
+                "cat",
+                &["a", "b"],
+                Output::new("c", 128).gathers("a", 0).gathers("b", 96),
+            ))
+            .operator(op(
+                "cat",
+                &["b", "c"],
+                Output::new("d", 168).gathers("b", 0).gathers("c", 32),
+            ))
             .output("d")
             .build()
             .expect("the sequence is right");

@@ -120,7 +120,8 @@ impl Pieces {
         for &Gather { input, offset } in gathers {
             if !self.is_outside[input.index()] {
                 let from = self.range(input.index(), 0..sequence.tensor(input).size.unwrap_or(0));
-                pieces.extend(from.into_iter().map(|piece| Piece { at: piece.at + offset, ..piece }));
+                pieces
+                    .extend(from.into_iter().map(|piece| Piece { at: piece.at + offset, ..piece }));
             }
         }
         pieces.sort_unstable_by_key(|piece| piece.at);

@@ -9,7 +9,6 @@ use crate::{
     Bytes,
     lower::{
         LoweringOptions, Placing,
-        bytes::only_views,
         clocks::OperatorClocks,
         content::pieces::{Piece, PieceList, Pieces},
         runs::{Run, runs},
@@ -55,11 +54,7 @@ pub(super) struct Values<'a> {
 }
 
 impl<'a> Values<'a> {
-    pub(super) fn of(
-        sequence: &'a OpSequence,
-        options: LoweringOptions,
-        placing: Placing,
-    ) -> Self {
+    pub(super) fn of(sequence: &'a OpSequence, options: LoweringOptions, placing: Placing) -> Self {
         let pieces = Pieces::of(sequence, options);
         let of = vec![Value::default(); sequence.tensors().len()];
         let mut values = Self { sequence, options, placing, pieces, of, runs: Vec::new() };
@@ -93,9 +88,7 @@ impl<'a> Values<'a> {
     fn use_all(&mut self) {
         let several = self.sequence.streams() > 1;
         for (step, operator) in self.sequence.operators().iter().enumerate() {
-            // An operator that only makes views moves no bytes: it uses what they show.
-            let inputs = if only_views(self.sequence, operator) { &[][..] } else { &operator.inputs };
-            for tensor in inputs.iter().chain(&operator.outputs) {
+            for tensor in operator.inputs.iter().chain(&operator.outputs) {
                 self.use_at(*tensor, step, several);
             }
         }
@@ -114,9 +107,7 @@ impl<'a> Values<'a> {
         let updated = self.updated();
         let tensors = self.sequence.tensors().iter().enumerate();
         let is_kept = |(at, tensor): &(usize, &Tensor)| {
-            tensor.origin == Origin::Weight
-                && !self.pieces.is_outside[*at]
-                && !updated.contains(at)
+            tensor.origin == Origin::Weight && !self.pieces.is_outside[*at] && !updated.contains(at)
         };
         tensors.filter(is_kept).map(|(at, _)| TensorId::from_index(at)).collect()
     }
@@ -170,7 +161,8 @@ impl<'a> Values<'a> {
             let is_cell = |at: Bytes, end: Bytes| at == end || at.is_multiple_of(alignment);
             let mut join = |this: &mut Self, others: &PieceList, is_aligned: bool| {
                 for other in others {
-                    let (a, b) = (find(&mut parent, output.index()), find(&mut parent, other.value));
+                    let (a, b) =
+                        (find(&mut parent, output.index()), find(&mut parent, other.value));
                     is_exact[a] |= !is_aligned || is_exact[b];
                     parent[b] = a;
                     this.of[other.value].is_single &= other.value == output.index();
@@ -197,7 +189,8 @@ impl<'a> Values<'a> {
                 Dependency::Gathers(gathers) if self.options.gathers => {
                     let all = self.pieces.of[output.index()].clone();
                     let is_aligned = gathers.iter().all(|gather| {
-                        let end = gather.offset + self.sequence.tensor(gather.input).size.unwrap_or(0);
+                        let end =
+                            gather.offset + self.sequence.tensor(gather.input).size.unwrap_or(0);
                         is_cell(gather.offset, size) && is_cell(end, size)
                     });
                     let is_whole = all.iter().all(|piece| {
@@ -295,7 +288,8 @@ impl<'a> Values<'a> {
         let mut most = 0;
         for (step, operator) in self.sequence.operators().iter().enumerate() {
             let is_before = |first: usize| first == step || clocks.is_before(first, step);
-            let is_after = |then: usize| then == steps || then == step || clocks.is_before(step, then);
+            let is_after =
+                |then: usize| then == steps || then == step || clocks.is_before(step, then);
             let mut alive = 0;
             for &(at, value) in &written {
                 let Some(first) = value.written else { continue };
@@ -320,12 +314,7 @@ impl<'a> Values<'a> {
 
     /// The most bytes that an operator's outputs share with what they are written over. `is_last` tells whether
     /// bytes whose last use is in a step may be destroyed by this operator.
-    fn saved(
-        &self,
-        step: usize,
-        operator: &OperatorNode,
-        is_last: impl Fn(usize) -> bool,
-    ) -> i128 {
+    fn saved(&self, step: usize, operator: &OperatorNode, is_last: impl Fn(usize) -> bool) -> i128 {
         let mut saved = 0;
         let mut values: Vec<usize> = Vec::new();
         let mut writers = 0;
@@ -405,9 +394,9 @@ impl<'a> Values<'a> {
         });
         old.flat_map(|piece| {
             let among = kept.iter().filter(|one| one.value == piece.value);
-            uncovered(piece.low..piece.low + piece.size, among)
-                .into_iter()
-                .map(move |bytes| Piece { low: bytes.start, size: bytes.end - bytes.start, ..piece })
+            uncovered(piece.low..piece.low + piece.size, among).into_iter().map(move |bytes| {
+                Piece { low: bytes.start, size: bytes.end - bytes.start, ..piece }
+            })
         })
         .collect()
     }

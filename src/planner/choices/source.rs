@@ -50,7 +50,9 @@ impl<'a> Source<'a> {
                 let has_bytes = |chunk| problem.chunk(chunk).size > 0;
                 let requests = problem.requests().iter().enumerate();
                 let optional = requests.filter(|(_, request)| {
-                    !request.required && has_bytes(request.overwriter) && has_bytes(request.overwritten)
+                    !request.required
+                        && has_bytes(request.overwriter)
+                        && has_bytes(request.overwritten)
                 });
                 optional.map(|(at, _)| Tied::Chunks(at)).collect()
             }
@@ -88,7 +90,8 @@ impl<'a> Source<'a> {
                 planner.prepare_flat(self.input(), &sequence, &flat.bodies, grain)
             }
             Self::Problem(problem) => {
-                let without = problem.without_requests(|at| given_up.contains(&Tied::Chunks(at)))?;
+                let without =
+                    problem.without_requests(|at| given_up.contains(&Tied::Chunks(at)))?;
                 planner.prepare(InputRef::Problem(&without))
             }
         }
