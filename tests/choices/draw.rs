@@ -1,0 +1,265 @@
+//! Random graphs with every feature, and the settings in which they are planned.
+
+use memplan::{OpSequence, Operator, Output};
+
+use crate::common::demands::Dice;
+
+use super::{
+    model::{Model, Setting},
+    ties::{Questions, choices, questions},
+};
+
+/// The kinds of graphs and questions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum World {
+    OneStream,
+    /// Graphs with few orders.
+    Orders,
+    TwoStreams,
+    TwoPools,
+}
+
+/// The most choices of a graph.
+const MAX_CHOICES: usize = 200;
+
+/// A graph and what is asked about it.
+pub struct Case {
+    pub sequence: OpSequence,
+    pub setting: Setting,
+}
+
+impl Case {
+    pub fn model(&self) -> Model {
+        Model::new(&self.sequence, &self.setting)
+    }
+}
+
+/// The graph with this number.
+pub fn case(world: World, number: u64) -> Case {
+    let mut dice = Dice((number << 3 | world as u64).wrapping_mul(0x1234_5678_9abc_def1));
+    loop {
+        if let Some(case) = attempt(world, &mut dice) {
+            return case;
+        }
+    }
+}
+
+fn attempt(world: World, dice: &mut Dice) -> Option<Case> {
+    let alignment = [1, 1, 2, 64][at(dice, 4)];
+    let unit = match alignment {
+        1 => 8,
+        2 => 1 + dice.roll(2),
+        _ => 16,
+    };
+    let most = match world {
+        World::OneStream | World::TwoStreams => 9,
+        World::Orders => 7,
+        World::TwoPools => 6,
+    };
+    let streams = if world == World::TwoStreams { 2 } else { 1 };
+    let features = std::array::from_fn(|_| 1 + 3 * dice.roll(3) * dice.roll(2));
+    let mut draw = Draw { dice, tensors: Vec::new(), unit, streams, features, names: 0 };
+    let operators = 2 + at(draw.dice, most - 1);
+    let sequence = draw.sequence(operators)?;
+    let capacity = unit * (2 + draw.dice.roll(14));
+    let capacity = capacity.next_multiple_of(alignment);
+    let pools = [capacity, draw.dice.roll(2), 3 + 17 * draw.dice.roll(2)];
+    let setting = Setting {
+        alignment,
+        inputs_in_pool: draw.dice.roll(5) == 0,
+        pools: (world == World::TwoPools).then_some(pools),
+    };
+    let case = Case { sequence, setting };
+    let found: Questions = questions(&case.model());
+    let is_rich = found.iter().any(|answers| answers.len() > 1) || found.len() > 2;
+    let count = choices(&found)?.len();
+    (is_rich
+        && count <= MAX_CHOICES
+        && (world != World::TwoStreams || case.sequence.streams() == 2))
+        .then_some(case)
+}
+
+fn at(dice: &mut Dice, sides: usize) -> usize {
+    dice.roll(sides as u64) as usize
+}
+
+/// A tensor to which operators can refer.
+struct Drawn {
+    name: String,
+    size: u64,
+    is_outside: bool,
+    /// True if an operator has updated it, so that nobody may read it.
+    is_gone: bool,
+}
+
+struct Draw<'d> {
+    dice: &'d mut Dice,
+    tensors: Vec<Drawn>,
+    unit: u64,
+    streams: usize,
+    /// How often each kind of operator is drawn.
+    features: [u64; 8],
+    names: usize,
+}
+
+impl Draw<'_> {
+    fn name(&mut self) -> String {
+        self.names += 1;
+        format!("t{}", self.names - 1)
+    }
+
+    fn size(&mut self) -> u64 {
+        self.unit * (1 + self.dice.roll(8))
+    }
+
+    fn add(&mut self, size: u64, is_outside: bool) -> String {
+        let name = self.name();
+        self.tensors.push(Drawn { name: name.clone(), size, is_outside, is_gone: false });
+        name
+    }
+
+    /// A tensor that may be read, usually a new one.
+    fn pick(&mut self) -> Option<usize> {
+        for _ in 0..8 {
+            let count = self.tensors.len();
+            let first = if self.dice.roll(3) > 0 { count.saturating_sub(3) } else { 0 };
+            let found = first + at(self.dice, count - first);
+            if !self.tensors[found].is_gone {
+                return Some(found);
+            }
+        }
+        None
+    }
+
+    fn sequence(&mut self, operators: usize) -> Option<OpSequence> {
+        let mut sequence = OpSequence::builder();
+        for _ in 0..1 + self.dice.roll(2) {
+            let size = self.size();
+            sequence.input(self.add(size, true), size);
+        }
+        for step in 0..operators {
+            let mut operator = self.operator(step)?;
+            if self.dice.roll(7) == 0 {
+                operator = operator.workspace(self.size());
+            }
+            if self.streams > 1 {
+                operator = operator.on_stream(at(self.dice, self.streams));
+                if step > 0 && self.dice.roll(5) == 0 {
+                    operator = operator.after(at(self.dice, step));
+                }
+            }
+            sequence.operator(operator);
+        }
+        sequence.output(self.tensors.last()?.name.clone());
+        if self.dice.roll(3) == 0 {
+            let output = self.pick()?;
+            sequence.output(self.tensors[output].name.clone());
+        }
+        sequence.build().ok()
+    }
+
+    fn operator(&mut self, step: usize) -> Option<Operator> {
+        let operator = Operator::new(format!("o{step}"));
+        let input = self.pick()?;
+        let Drawn { name, size, is_outside, .. } = &self.tensors[input];
+        let (name, size, is_outside) = (name.clone(), *size, *is_outside);
+        let all: u64 = self.features.iter().sum();
+        let mut roll = self.dice.roll(all);
+        let mut kind = 0;
+        while roll >= self.features[kind] {
+            roll -= self.features[kind];
+            kind += 1;
+        }
+        // Another input, often the same or none.
+        let mut inputs = vec![name.clone()];
+        if self.dice.roll(3) == 0 {
+            let other = self.pick()?;
+            inputs.push(self.tensors[other].name.clone());
+        }
+        let units = size / self.unit;
+        Some(match kind {
+            1 | 2 if !is_outside => self.in_place(operator, input, inputs),
+            3 if units > 1 => {
+                let of = self.dice.roll(units);
+                let long = 1 + self.dice.roll(units - of);
+                let output = self.add(long * self.unit, is_outside);
+                let output = Output::new(output, long * self.unit);
+                operator.inputs([name.clone()]).output(output.reads_at(name, of * self.unit))
+            }
+            4 if units > 1 => {
+                let first = (1 + self.dice.roll(units - 1)) * self.unit;
+                let mut operator = operator.inputs([name.clone()]);
+                for (low, long) in [(0, first), (first, size - first)] {
+                    let output = Output::new(self.add(long, is_outside), long);
+                    operator = operator.output(output.reads_at(name.clone(), low));
+                }
+                operator
+            }
+            5 => self.concat(operator, input)?,
+            6 if !is_outside => {
+                let long = self.unit * (1 + self.dice.roll(units + 1));
+                let below = self.unit * (1 + self.dice.roll(3));
+                let output = Output::new(self.add(long, false), long).overlaps(name, below);
+                operator.inputs(inputs).output(output)
+            }
+            7 if self.dice.roll(2) == 0 => {
+                let is_whole = self.dice.roll(2) == 0;
+                let low = if is_whole { 0 } else { self.dice.roll(units) };
+                let long = if is_whole { units } else { 1 + self.dice.roll(units - low) };
+                self.tensors[input].is_gone = true;
+                let output = Output::new(self.add(long * self.unit, is_outside), long * self.unit);
+                operator.inputs(inputs).output(output.updates(name, low * self.unit))
+            }
+            _ => {
+                let mut operator = operator.inputs(inputs);
+                for _ in 0..1 + self.dice.roll(4) / 3 {
+                    let size = self.size();
+                    operator = operator.output(Output::new(self.add(size, false), size));
+                }
+                operator
+            }
+        })
+    }
+
+    /// An output that may be written over one input, or over one of two.
+    fn in_place(&mut self, operator: Operator, input: usize, inputs: Vec<String>) -> Operator {
+        let units = self.tensors[input].size / self.unit;
+        let low = if self.dice.roll(3) == 0 { self.dice.roll(units) } else { 0 };
+        let long =
+            if self.dice.roll(3) == 0 { 1 + self.dice.roll(units - low) } else { units - low };
+        let name = self.tensors[input].name.clone();
+        let size = long * self.unit;
+        let mut output = Output::new(self.add(size, false), size);
+        output = output.overwrites_at(name, low * self.unit);
+        if let Some(second) = inputs.get(1)
+            && self.tensors.iter().any(|one| one.name == *second && one.size >= size)
+        {
+            output = output.overwrites(second.clone());
+        }
+        operator.inputs(inputs).output(output)
+    }
+
+    fn concat(&mut self, operator: Operator, first: usize) -> Option<Operator> {
+        let mut parts = vec![first];
+        for _ in 0..1 + self.dice.roll(2) {
+            parts.push(self.pick()?);
+        }
+        let sizes: Vec<u64> = parts.iter().map(|&part| self.tensors[part].size).collect();
+        let names: Vec<String> =
+            parts.iter().map(|&part| self.tensors[part].name.clone()).collect();
+        let size: u64 = sizes.iter().sum();
+        if size > 24 * self.unit {
+            return None;
+        }
+        let mut output = Output::new(self.add(size, false), size);
+        let mut end = 0;
+        for (name, size) in names.iter().zip(sizes) {
+            // Some bytes are not declared.
+            if self.dice.roll(8) > 0 {
+                output = output.gathers(name.clone(), end);
+            }
+            end += size;
+        }
+        Some(operator.inputs(names).output(output))
+    }
+}

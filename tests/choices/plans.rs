@@ -1,0 +1,141 @@
+//! memplan's plans beside those of the oracle: the choice that a plan has made, whether it runs, and the oracle's own
+//! plan in memplan's form.
+
+use std::collections::HashMap;
+
+use arbitrary::Unstructured;
+use memplan::{
+    Plan, Planner, Strategy, TensorPlace,
+    lower::LoweringOptions,
+    problem::demands::Pool,
+    verify::{execute, verify},
+};
+
+use crate::common::{machine, seeds::bytes_of};
+
+use super::{
+    draw::Case,
+    model::Model,
+    ties::{Link, Questions},
+    truth::Best,
+};
+
+fn lowering(case: &Case) -> LoweringOptions {
+    LoweringOptions::default().inputs_in_pool(case.setting.inputs_in_pool)
+}
+
+/// The planner for the setting of a case.
+pub fn planner(case: &Case) -> Planner<'static> {
+    let planner = Planner::new().alignment(case.setting.alignment).lowering(lowering(case));
+    match case.setting.pools {
+        Some([capacity, fast, slow]) => planner
+            .pools([Pool::new("fast").capacity(capacity).cost(fast), Pool::new("slow").cost(slow)]),
+        None => planner,
+    }
+}
+
+/// The objective of a plan, as the oracle counts it.
+pub fn objective(case: &Case, plan: &Plan) -> Vec<u128> {
+    if case.setting.pools.is_some() { plan.objective() } else { vec![plan.pool_size.into()] }
+}
+
+/// Returns the first reason why a plan does not work.
+pub fn fault(case: &Case, plan: &Plan) -> Option<String> {
+    let ordered;
+    let sequence = if plan.order.is_empty() {
+        &case.sequence
+    } else {
+        ordered = case.sequence.permuted(&plan.order).unwrap();
+        &ordered
+    };
+    for seed in 0..if sequence.streams() > 1 { 3 } else { 1 } {
+        let bytes = bytes_of(seed);
+        let run = machine::run(sequence, plan, &mut Unstructured::new(&bytes));
+        if let Ok(Err(fault)) = run {
+            return Some(fault);
+        }
+    }
+    let found = verify(sequence, plan).into_iter().chain(execute(sequence, plan)).next();
+    found.map(|violation| violation.to_string())
+}
+
+/// The ties that a plan has taken.
+pub fn choice(case: &Case, questions: &Questions, plan: &Plan) -> Vec<Link> {
+    let mut places: HashMap<usize, (usize, i64)> = HashMap::new();
+    for tensor in &plan.tensors {
+        let id = |name: &str| case.sequence.tensor_id(name).unwrap().index();
+        let place = match &tensor.place {
+            TensorPlace::Pool { chunk, offset } => (plan.chunks[*chunk].pool, *offset as i64),
+            TensorPlace::Supplied { tensor, offset } => (usize::MAX - id(tensor), *offset as i64),
+            _ => continue,
+        };
+        places.insert(id(&tensor.name), place);
+    }
+    let is_taken = |link: &Link| {
+        let place = |tensor: usize| places.get(&tensor).copied().unwrap_or((tensor, 0));
+        let (one, other) = (place(link.tensor), place(link.to));
+        one == (other.0, other.1 + link.distance)
+    };
+    let answer = |answers: &Vec<Option<Link>>| {
+        let taken = answers.iter().flatten().find(|link| is_taken(link)).copied();
+        taken.or_else(|| if answers.contains(&None) { None } else { answers[0] })
+    };
+    questions.iter().filter_map(answer).collect()
+}
+
+/// The oracle's plan as memplan's, with the places of tensors and workspaces; its chunks and figures mean nothing.
+/// `None` if memplan has no plan of the sequence at all.
+pub fn plan_of(case: &Case, model: &Model, best: &Best) -> Option<Plan> {
+    let apart = lowering(case).inplace(false).gathers(false);
+    let strategy = if case.setting.pools.is_some() { Strategy::Best } else { Strategy::Naive };
+    let mut plan = planner(case).lowering(apart).strategy(strategy).plan(&case.sequence).ok()?;
+    let name = |tensor: usize| case.sequence.tensors()[tensor].name.clone();
+    let mut is_workspace = vec![true; plan.chunks.len()];
+    for tensor in &mut plan.tensors {
+        if let TensorPlace::Pool { chunk, .. } = tensor.place {
+            is_workspace[chunk] = false;
+        }
+        let at = case.sequence.tensor_id(&tensor.name)?.index();
+        tensor.place = match (best.places[at], best.outside[at], &tensor.place) {
+            (Some((pool, address)), _, &TensorPlace::Pool { chunk, .. }) => {
+                plan.chunks[chunk].pool = pool;
+                TensorPlace::Pool { chunk, offset: address as u64 }
+            }
+            (_, Some((outside, address)), _) => {
+                TensorPlace::Supplied { tensor: name(outside), offset: address as u64 }
+            }
+            _ => return None,
+        };
+    }
+    let workspaces = plan.chunks.iter_mut().zip(is_workspace).filter(|(_, is_it)| *is_it);
+    for (chunk, _) in workspaces {
+        let step = chunk.begin as usize;
+        let tensor = model.operators[step].outputs.iter().find(|&&one| one >= model.named)?;
+        let (pool, address) = best.places[*tensor]?;
+        (chunk.pool, chunk.offset) = (pool, address as u64);
+    }
+    match &mut plan.pools[..] {
+        [fast, slow] => {
+            (fast.size, slow.size) = (best.objective[2] as u64, best.objective[1] as u64);
+            plan.pool_size = fast.size + slow.size;
+        }
+        _ => plan.pool_size = best.pool(),
+    }
+    Some(plan)
+}
+
+/// Returns the first reason why the places of the oracle's plan do not work.
+pub fn fault_of_places(case: &Case, plan: &Plan) -> Option<String> {
+    for seed in 0..if case.sequence.streams() > 1 { 5 } else { 1 } {
+        let bytes = bytes_of(seed);
+        let run = machine::run(&case.sequence, plan, &mut Unstructured::new(&bytes));
+        if let Ok(Err(fault)) = run {
+            return Some(fault);
+        }
+    }
+    // The pools of a plan are compared with its chunks.
+    if plan.pools.is_empty() {
+        return execute(&case.sequence, plan).first().map(ToString::to_string);
+    }
+    None
+}

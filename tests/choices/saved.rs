@@ -1,0 +1,1 @@
+//! Small graphs with the right answers.

@@ -1,0 +1,138 @@
+//! Smaller graphs with the same fault.
+
+use memplan::{
+    OpSequence,
+    sequence::{OutputEntry, SequenceFile},
+};
+
+use super::{draw::Case, model::Setting};
+
+/// Drops operators, ties and everything else that the fault does not need.
+pub fn shrunk(case: &Case, is_wrong: &dyn Fn(&Case) -> bool) -> Case {
+    let mut file = SequenceFile::from(case.sequence.clone());
+    let mut setting = case.setting.clone();
+    loop {
+        let settings =
+            smaller_settings(&setting).into_iter().map(|setting| (file.clone(), setting));
+        let files = smaller_files(&file).into_iter().map(|file| (file, setting.clone()));
+        let found = files.chain(settings).find(|(file, setting)| {
+            OpSequence::try_from(file.clone())
+                .is_ok_and(|sequence| is_wrong(&Case { sequence, setting: setting.clone() }))
+        });
+        match found {
+            Some(found) => (file, setting) = found,
+            None => break,
+        }
+    }
+    Case { sequence: OpSequence::try_from(file).unwrap(), setting }
+}
+
+fn smaller_settings(setting: &Setting) -> Vec<Setting> {
+    let mut all = Vec::new();
+    if setting.inputs_in_pool {
+        all.push(Setting { inputs_in_pool: false, ..setting.clone() });
+    }
+    if setting.alignment > 1 {
+        all.push(Setting { alignment: 1, ..setting.clone() });
+    }
+    all
+}
+
+/// The file with one thing less, the largest things first.
+fn smaller_files(file: &SequenceFile) -> Vec<SequenceFile> {
+    let mut all = Vec::new();
+    let mut add = |change: &dyn Fn(&mut SequenceFile)| {
+        let mut smaller = file.clone();
+        change(&mut smaller);
+        clean(&mut smaller);
+        all.push(smaller);
+    };
+    for at in (0..file.operators.len()).rev() {
+        add(&|file| {
+            drop(file.operators.remove(at));
+            file.operators.iter_mut().for_each(|operator| operator.after.clear());
+        });
+    }
+    for at in 0..file.outputs.len() {
+        add(&|file| drop(file.outputs.remove(at)));
+    }
+    for at in 0..file.inputs.len() {
+        add(&|file| drop(file.inputs.remove(at)));
+    }
+    for at in 0..file.operators.len() {
+        let operator = &file.operators[at];
+        for output in 0..operator.outputs.len() {
+            add(&|file| drop(file.operators[at].outputs.remove(output)));
+            let change = |file: &mut SequenceFile, change: &dyn Fn(&mut OutputEntry)| {
+                change(&mut file.operators[at].outputs[output]);
+            };
+            let entry = &operator.outputs[output];
+            if entry.reads.is_some() {
+                add(&|file| change(file, &|entry| entry.reads = None));
+            }
+            for one in 0..entry.overwrites.as_ref().map_or(0, |all| all.0.len()) {
+                add(&|file| {
+                    change(file, &|entry| drop(entry.overwrites.as_mut().unwrap().0.remove(one)));
+                });
+                if entry.overwrites.as_ref().is_some_and(|all| all.0[one].required) {
+                    add(&|file| {
+                        change(file, &|entry| {
+                            entry.overwrites.as_mut().unwrap().0[one].required = false;
+                        });
+                    });
+                }
+            }
+            for one in 0..entry.gathers.as_ref().map_or(0, Vec::len) {
+                add(&|file| {
+                    change(file, &|entry| drop(entry.gathers.as_mut().unwrap().remove(one)));
+                });
+            }
+        }
+        for input in 0..operator.inputs.len() {
+            add(&|file| drop(file.operators[at].inputs.remove(input)));
+        }
+        if operator.workspace > 0 {
+            add(&|file| file.operators[at].workspace = 0);
+        }
+        if !operator.after.is_empty() {
+            add(&|file| file.operators[at].after.clear());
+        }
+        if operator.stream > 0 {
+            add(&|file| file.operators[at].stream = 0);
+        }
+    }
+    all
+}
+
+/// Removes what refers to tensors and inputs that are gone.
+fn clean(file: &mut SequenceFile) {
+    loop {
+        let made = file.operators.iter().flat_map(|operator| &operator.outputs);
+        let made: Vec<Box<str>> = made.map(|output| output.name.clone()).collect();
+        let supplied = file.inputs.iter().map(|input| input.name.clone());
+        let known: Vec<Box<str>> = made.into_iter().chain(supplied).collect();
+        file.outputs.retain(|output| known.contains(output));
+        for operator in &mut file.operators {
+            operator.inputs.retain(|input| known.contains(input));
+            let inputs = operator.inputs.clone();
+            for output in &mut operator.outputs {
+                output.reads = output.reads.take().filter(|read| inputs.contains(&read.input));
+                if let Some(all) = &mut output.overwrites {
+                    all.0.retain(|one| inputs.contains(&one.input));
+                }
+                output.overwrites = output.overwrites.take().filter(|all| !all.0.is_empty());
+                if let Some(all) = &mut output.gathers {
+                    all.retain(|one| inputs.contains(&one.input));
+                }
+                output.gathers = output.gathers.take().filter(|all| !all.is_empty());
+            }
+        }
+        let count = file.operators.len();
+        file.operators.retain(|operator| !operator.outputs.is_empty());
+        if file.operators.len() == count {
+            return;
+        }
+        // They are listed by their places.
+        file.operators.iter_mut().for_each(|operator| operator.after.clear());
+    }
+}

@@ -1,0 +1,173 @@
+//! Each claim on many graphs, as a test, and all of them as a table.
+
+use std::{
+    collections::BTreeMap,
+    time::{Duration, Instant},
+};
+
+use super::{
+    claims::{Claim, Truth, check},
+    draw::{Case, World, case},
+    shrink::shrunk,
+};
+
+/// What was found out about a claim.
+#[derive(Default)]
+struct Tally {
+    graphs: u64,
+    asked: u64,
+    wrong: u64,
+    by: f64,
+    too_many: u64,
+    /// The graph with the fewest operators, by its number, and what is wrong with it.
+    smallest: Option<(usize, u64, String)>,
+}
+
+impl Tally {
+    fn add(&mut self, claim: Claim, number: u64, case: &Case, truth: &Truth) {
+        match check(claim, case, truth) {
+            Ok(finding) => {
+                self.graphs += 1;
+                self.asked += finding.asked;
+                for (by, text) in finding.wrong {
+                    self.wrong += 1;
+                    self.by = self.by.max(by);
+                    let operators = case.sequence.operators().len();
+                    if self.smallest.as_ref().is_none_or(|smallest| operators < smallest.0) {
+                        self.smallest = Some((operators, number, text));
+                    }
+                }
+            }
+            Err(_) => self.too_many += 1,
+        }
+    }
+
+    fn row(&self, claim: Claim, world: World) -> String {
+        let Self { graphs, asked, wrong, by, too_many, .. } = self;
+        let share = 100.0 * *wrong as f64 / (*asked).max(1) as f64;
+        format!(
+            "| {claim:?} | {world:?} | {graphs} | {wrong} of {asked} | {share:.2} % | {by:.2}x | {too_many} |"
+        )
+    }
+}
+
+/// The time that a test may take, if it is not to try a fixed number of graphs.
+fn budget() -> Option<Duration> {
+    let budget = std::env::var("MEMPLAN_BUDGET_MS").ok()?;
+    Some(Duration::from_millis(budget.parse().unwrap()))
+}
+
+/// The numbers of the graphs to try.
+fn numbers(count: u64) -> impl Iterator<Item = u64> {
+    let (budget, start) = (budget(), Instant::now());
+    (0..).take_while(move |&number| match budget {
+        Some(budget) => start.elapsed() < budget,
+        None => number < count,
+    })
+}
+
+/// Returns whether a claim is wrong on a graph, with the reason.
+fn fault(claim: Claim, world: World, case: &Case) -> Option<String> {
+    let truth = Truth::of(case, world).ok()?;
+    let finding = check(claim, case, &truth).ok()?;
+    finding.wrong.into_iter().next().map(|(_, text)| text)
+}
+
+/// Shrinks a graph, and describes it as a sequence file.
+fn described(claim: Claim, world: World, number: u64) -> String {
+    let small = shrunk(&case(world, number), &|case| fault(claim, world, case).is_some());
+    let text = fault(claim, world, &small).unwrap_or_default();
+    let sequence = serde_json::to_string(&small.sequence).unwrap();
+    format!("graph {number} of {world:?}: {text}\n{:?}\n{sequence}", small.setting)
+}
+
+/// Checks a claim on a fixed number of graphs, or as long as there is time.
+fn hold(claim: Claim, world: World, count: u64) {
+    let mut tally = Tally::default();
+    for number in numbers(count) {
+        let case = case(world, number);
+        match Truth::of(&case, world) {
+            Ok(truth) => tally.add(claim, number, &case, &truth),
+            Err(_) => tally.too_many += 1,
+        }
+    }
+    eprintln!("{}", tally.row(claim, world));
+    assert!(tally.too_many * 4 <= tally.graphs, "too many graphs are too large");
+    if tally.wrong * 100 > tally.asked * claim.allowed() {
+        let (_, number, _) = tally.smallest.unwrap();
+        panic!("{claim:?} is wrong\n{}", described(claim, world, number));
+    }
+}
+
+/// Declares a test for each claim and kind of graph.
+macro_rules! claims {
+    ($($(#[$attribute:meta])* $name:ident: $claim:ident, $world:ident, $count:expr;)*) => {
+        $(
+            #[test]
+            $(#[$attribute])*
+            fn $name() {
+                hold(Claim::$claim, World::$world, $count);
+            }
+        )*
+    };
+}
+
+claims! {
+    the_oracle_is_right: OracleIsRight, OneStream, 150;
+    the_oracle_is_right_on_streams: OracleIsRight, TwoStreams, 150;
+    the_oracle_is_right_in_pools: OracleIsRight, TwoPools, 100;
+    plans_run: Runs, OneStream, 60;
+    plans_run_on_streams: Runs, TwoStreams, 60;
+    plans_run_in_pools: Runs, TwoPools, 60;
+    what_has_a_plan_is_planned: Refusal, OneStream, 100;
+    what_has_a_plan_is_planned_on_streams: Refusal, TwoStreams, 100;
+    what_has_a_plan_is_planned_in_pools: Refusal, TwoPools, 100;
+    bounds: Bound, OneStream, 100;
+    bounds_on_streams: Bound, TwoStreams, 100;
+    bounds_in_pools: Bound, TwoPools, 100;
+    bounds_of_these_choices: BoundOfTheseChoices, OneStream, 100;
+    bounds_of_these_choices_on_streams: BoundOfTheseChoices, TwoStreams, 100;
+    bounds_of_these_choices_in_pools: BoundOfTheseChoices, TwoPools, 100;
+    no_that_fits_not: Fit, OneStream, 60;
+    no_that_fits_not_on_streams: Fit, TwoStreams, 60;
+    proofs_of_strategies: Strategies, OneStream, 30;
+    no_order_is_better: OrderBound, Orders, 40;
+    no_pool_is_below_the_bytes_alive: PoolBelowAlive, Orders, 40;
+    pools_are_small: Quality, OneStream, 100;
+    pools_are_small_on_streams: Quality, TwoStreams, 100;
+    traffic_is_little: Quality, TwoPools, 100;
+    pools_of_orders_are_small: OrderQuality, Orders, 40;
+}
+
+/// All claims on the same graphs. `MEMPLAN_SHRINK` prints the smallest graph of each that is wrong.
+#[test]
+#[ignore = "a report"]
+fn table() {
+    let mut tallies: BTreeMap<(Claim, World), Tally> = BTreeMap::new();
+    let worlds = [World::OneStream, World::Orders, World::TwoStreams, World::TwoPools];
+    for number in numbers(100) {
+        for world in worlds {
+            let case = case(world, number);
+            let truth = Truth::of(&case, world);
+            for claim in Claim::ALL.into_iter().filter(|claim| claim.is_about(world)) {
+                let tally = tallies.entry((claim, world)).or_default();
+                match &truth {
+                    Ok(truth) => tally.add(claim, number, &case, truth),
+                    Err(_) => tally.too_many += 1,
+                }
+            }
+        }
+    }
+    println!("| claim | graphs | tried | wrong in | share | by up to | too large |");
+    println!("| --- | --- | ---: | ---: | ---: | ---: | ---: |");
+    for (&(claim, world), tally) in &tallies {
+        println!("{}", tally.row(claim, world));
+    }
+    if std::env::var_os("MEMPLAN_SHRINK").is_some() {
+        for (&(claim, world), tally) in &tallies {
+            if let Some((_, number, _)) = &tally.smallest {
+                println!("\n{claim:?}: {}", described(claim, world, *number));
+            }
+        }
+    }
+}
