@@ -19,8 +19,8 @@ pub enum Claim {
     OracleIsRight,
     /// Every plan verifies, and runs byte by byte.
     Runs,
-    /// What cannot be planned has no plan.
-    Refusal,
+    /// What has a plan is planned.
+    Planned,
     /// The bound, and a proof, over all choices.
     Bound,
     /// The bound, and a proof, over plans with the same ties.
@@ -43,7 +43,7 @@ impl Claim {
     pub const ALL: [Self; 11] = [
         Self::OracleIsRight,
         Self::Runs,
-        Self::Refusal,
+        Self::Planned,
         Self::Bound,
         Self::BoundOfTheseChoices,
         Self::Fit,
@@ -132,7 +132,7 @@ pub fn check(claim: Claim, case: &Case, truth: &Truth) -> Result<Finding, TooMan
     match claim {
         Claim::OracleIsRight => oracle_is_right(case, truth, &mut finding),
         Claim::Runs => runs(case, truth, &mut finding),
-        Claim::Refusal => refusal(case, truth, &mut finding),
+        Claim::Planned => planned(case, truth, &mut finding),
         Claim::Bound => bound(case, truth, Scope::AllChoices, &mut finding)?,
         Claim::BoundOfTheseChoices => bound(case, truth, Scope::TheseChoices, &mut finding)?,
         Claim::Fit => fit(case, truth, &mut finding),
@@ -189,7 +189,7 @@ fn runs(case: &Case, truth: &Truth, finding: &mut Finding) {
     }
 }
 
-fn refusal(case: &Case, truth: &Truth, finding: &mut Finding) {
+fn planned(case: &Case, truth: &Truth, finding: &mut Finding) {
     if let Some(best) = &truth.best {
         let plan = planner(case).plan(&case.sequence);
         finding.ask(plan.is_ok(), 1.0, || {
@@ -223,7 +223,8 @@ fn claimed(
         &of_these
     };
     let Some(best) = best else {
-        finding.ask(false, 1.0, || format!("the oracle has no plan with the ties of {plan:?}"));
+        let links = choice(case, &truth.questions, plan);
+        finding.ask(false, 1.0, || format!("the oracle has no plan with {links:?}"));
         return Ok(());
     };
     let found = objective(case, plan);
@@ -253,7 +254,7 @@ fn fit(case: &Case, truth: &Truth, finding: &mut Finding) {
     for capacity in capacities {
         match planner(case).fit(&case.sequence, capacity) {
             Ok(PlanFit::No(plan)) => {
-                let by = plan.lower_bound as f64 / best as f64;
+                let by = plan.lower_bound as f64 / best.max(1) as f64;
                 let scope = plan.scope;
                 finding.ask(capacity < best, by, || {
                     let bound = plan.lower_bound;
@@ -292,13 +293,13 @@ fn order(claim: Claim, case: &Case, truth: &Truth, finding: &mut Finding) {
     let Ok(found) = planner(case).plan_reordered(&case.sequence, limits) else { return };
     let (pool, bound, peak) =
         (found.plan.pool_size, found.reordered.lower_bound, found.reordered.peak);
-    let by = |bytes: u64| bytes as f64 / best.pool() as f64;
+    let by = |bytes: u64| bytes as f64 / best.pool().max(1) as f64;
     match claim {
         Claim::OrderBound => finding.ask(bound <= best.pool(), by(bound), || {
             format!("no order needs fewer than {bound} B; {order:?} needs {} B", best.pool())
         }),
         Claim::PoolBelowAlive => {
-            let by = peak as f64 / pool as f64;
+            let by = peak as f64 / pool.max(1) as f64;
             finding.ask(peak <= pool, by, || format!("{peak} B alive in a pool of {pool} B"));
         }
         _ => finding.ask(by(pool) <= 1.01, by(pool), || {

@@ -20,7 +20,52 @@ pub enum World {
 }
 
 /// The most choices of a graph.
-const MAX_CHOICES: usize = 200;
+const MAX_CHOICES: usize = 512;
+
+/// The ties that a graph has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Mix {
+    All,
+    Overwrites,
+    Gathers,
+    GathersAndOverwrites,
+    Views,
+    ViewsAndOverwrites,
+    Overlaps,
+    /// Required overwrites, of views as well.
+    Updates,
+}
+
+impl Mix {
+    /// Half of the graphs have ties of all kinds.
+    pub fn of(number: u64) -> Self {
+        match number % 14 {
+            0 => Self::Overwrites,
+            1 => Self::Gathers,
+            2 => Self::GathersAndOverwrites,
+            3 => Self::Views,
+            4 => Self::ViewsAndOverwrites,
+            5 => Self::Overlaps,
+            6 => Self::Updates,
+            _ => Self::All,
+        }
+    }
+
+    /// How often each kind of operator is drawn: one that makes new memory, may write in place, slices, splits,
+    /// concatenates, may begin below its input, or updates it.
+    fn weights(self, dice: &mut Dice) -> [u64; 7] {
+        match self {
+            Self::All => std::array::from_fn(|_| 1 + 3 * dice.roll(3) * dice.roll(2)),
+            Self::Overwrites => [2, 4, 0, 0, 0, 0, 0],
+            Self::Gathers => [3, 0, 0, 0, 3, 0, 0],
+            Self::GathersAndOverwrites => [2, 2, 0, 0, 2, 0, 0],
+            Self::Views => [3, 0, 2, 2, 0, 0, 0],
+            Self::ViewsAndOverwrites => [2, 3, 2, 2, 0, 0, 0],
+            Self::Overlaps => [2, 0, 0, 0, 0, 3, 0],
+            Self::Updates => [2, 1, 1, 3, 0, 0, 3],
+        }
+    }
+}
 
 /// A graph and what is asked about it.
 pub struct Case {
@@ -38,13 +83,13 @@ impl Case {
 pub fn case(world: World, number: u64) -> Case {
     let mut dice = Dice((number << 3 | world as u64).wrapping_mul(0x1234_5678_9abc_def1));
     loop {
-        if let Some(case) = attempt(world, &mut dice) {
+        if let Some(case) = attempt(world, Mix::of(number), &mut dice) {
             return case;
         }
     }
 }
 
-fn attempt(world: World, dice: &mut Dice) -> Option<Case> {
+fn attempt(world: World, mix: Mix, dice: &mut Dice) -> Option<Case> {
     let alignment = [1, 1, 2, 64][at(dice, 4)];
     let unit = match alignment {
         1 => 8,
@@ -53,17 +98,16 @@ fn attempt(world: World, dice: &mut Dice) -> Option<Case> {
     };
     let most = match world {
         World::OneStream | World::TwoStreams => 9,
-        World::Orders => 7,
-        World::TwoPools => 6,
+        World::Orders | World::TwoPools => 8,
     };
     let streams = if world == World::TwoStreams { 2 } else { 1 };
-    let features = std::array::from_fn(|_| 1 + 3 * dice.roll(3) * dice.roll(2));
-    let mut draw = Draw { dice, tensors: Vec::new(), unit, streams, features, names: 0 };
+    let weights = mix.weights(dice);
+    let mut draw = Draw { dice, tensors: Vec::new(), unit, streams, weights, names: 0 };
     let operators = 2 + at(draw.dice, most - 1);
     let sequence = draw.sequence(operators)?;
     let capacity = unit * (2 + draw.dice.roll(14));
     let capacity = capacity.next_multiple_of(alignment);
-    let pools = [capacity, draw.dice.roll(2), 3 + 17 * draw.dice.roll(2)];
+    let pools = [capacity, 1 + draw.dice.roll(2), 3 + 17 * draw.dice.roll(2)];
     let setting = Setting {
         alignment,
         inputs_in_pool: draw.dice.roll(5) == 0,
@@ -98,7 +142,7 @@ struct Draw<'d> {
     unit: u64,
     streams: usize,
     /// How often each kind of operator is drawn.
-    features: [u64; 8],
+    weights: [u64; 7],
     names: usize,
 }
 
@@ -163,11 +207,11 @@ impl Draw<'_> {
         let input = self.pick()?;
         let Drawn { name, size, is_outside, .. } = &self.tensors[input];
         let (name, size, is_outside) = (name.clone(), *size, *is_outside);
-        let all: u64 = self.features.iter().sum();
+        let all: u64 = self.weights.iter().sum();
         let mut roll = self.dice.roll(all);
         let mut kind = 0;
-        while roll >= self.features[kind] {
-            roll -= self.features[kind];
+        while roll >= self.weights[kind] {
+            roll -= self.weights[kind];
             kind += 1;
         }
         // Another input, often the same or none.
@@ -178,15 +222,15 @@ impl Draw<'_> {
         }
         let units = size / self.unit;
         Some(match kind {
-            1 | 2 if !is_outside => self.in_place(operator, input, inputs),
-            3 if units > 1 => {
+            1 if !is_outside => self.in_place(operator, input, inputs),
+            2 if units > 1 => {
                 let of = self.dice.roll(units);
                 let long = 1 + self.dice.roll(units - of);
                 let output = self.add(long * self.unit, is_outside);
                 let output = Output::new(output, long * self.unit);
                 operator.inputs([name.clone()]).output(output.reads_at(name, of * self.unit))
             }
-            4 if units > 1 => {
+            3 if units > 1 => {
                 let first = (1 + self.dice.roll(units - 1)) * self.unit;
                 let mut operator = operator.inputs([name.clone()]);
                 for (low, long) in [(0, first), (first, size - first)] {
@@ -195,14 +239,14 @@ impl Draw<'_> {
                 }
                 operator
             }
-            5 => self.concat(operator, input)?,
-            6 if !is_outside => {
+            4 => self.concat(operator, input)?,
+            5 if !is_outside => {
                 let long = self.unit * (1 + self.dice.roll(units + 1));
                 let below = self.unit * (1 + self.dice.roll(3));
                 let output = Output::new(self.add(long, false), long).overlaps(name, below);
                 operator.inputs(inputs).output(output)
             }
-            7 if self.dice.roll(2) == 0 => {
+            6 if self.dice.roll(2) == 0 => {
                 let is_whole = self.dice.roll(2) == 0;
                 let low = if is_whole { 0 } else { self.dice.roll(units) };
                 let long = if is_whole { units } else { 1 + self.dice.roll(units - low) };

@@ -8,7 +8,7 @@ use super::{
 };
 
 /// The most orders that are tried.
-const MAX_ORDERS: usize = 400;
+const MAX_ORDERS: usize = 1_000;
 
 /// The best order of the operators and its plan.
 pub struct BestOrder {

@@ -72,7 +72,8 @@ pub fn choice(case: &Case, questions: &Questions, plan: &Plan) -> Vec<Link> {
         places.insert(id(&tensor.name), place);
     }
     let is_taken = |link: &Link| {
-        let place = |tensor: usize| places.get(&tensor).copied().unwrap_or((tensor, 0));
+        let apart = |tensor: usize| (usize::MAX - tensor, 0);
+        let place = |tensor: usize| places.get(&tensor).copied().unwrap_or(apart(tensor));
         let (one, other) = (place(link.tensor), place(link.to));
         one == (other.0, other.1 + link.distance)
     };

@@ -47,6 +47,9 @@ fn smaller_files(file: &SequenceFile) -> Vec<SequenceFile> {
         clean(&mut smaller);
         all.push(smaller);
     };
+    if let Some(unit) = unit(file) {
+        add(&|file| sizes(file).into_iter().for_each(|size| *size /= unit));
+    }
     for at in (0..file.operators.len()).rev() {
         add(&|file| {
             drop(file.operators.remove(at));
@@ -101,7 +104,50 @@ fn smaller_files(file: &SequenceFile) -> Vec<SequenceFile> {
             add(&|file| file.operators[at].stream = 0);
         }
     }
+    let count = sizes(&mut file.clone()).len();
+    for at in 0..count {
+        add(&|file| *sizes(file)[at] /= 2);
+        add(&|file| *sizes(file)[at] -= 1);
+    }
+    all.retain(|smaller| smaller != file && is_sized(smaller));
     all
+}
+
+/// All sizes and distances.
+fn sizes(file: &mut SequenceFile) -> Vec<&mut u64> {
+    let mut all: Vec<&mut u64> = file.inputs.iter_mut().map(|input| &mut input.size).collect();
+    for operator in &mut file.operators {
+        all.push(&mut operator.workspace);
+        for output in &mut operator.outputs {
+            all.push(&mut output.size);
+            all.extend(output.reads.as_mut().map(|one| &mut one.offset));
+            for one in output.overwrites.iter_mut().flat_map(|all| &mut all.0) {
+                all.push(&mut one.offset);
+                all.push(&mut one.below);
+            }
+            let gathers = output.gathers.iter_mut().flatten();
+            all.extend(gathers.map(|one| &mut one.offset));
+        }
+    }
+    all.retain(|size| **size > 0);
+    all
+}
+
+/// The greatest common divisor of all sizes and distances, if it is more than one.
+fn unit(file: &SequenceFile) -> Option<u64> {
+    let mut unit = 0;
+    for &mut mut size in sizes(&mut file.clone()) {
+        while size != 0 {
+            (unit, size) = (size, unit % size);
+        }
+    }
+    Some(unit).filter(|&unit| unit > 1)
+}
+
+fn is_sized(file: &SequenceFile) -> bool {
+    let outputs = file.operators.iter().flat_map(|operator| &operator.outputs);
+    file.inputs.iter().all(|input| input.size > 0)
+        && outputs.into_iter().all(|output| output.size > 0)
 }
 
 /// Removes what refers to tensors and inputs that are gone.
