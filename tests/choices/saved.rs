@@ -1,1 +1,165 @@
-//! Small graphs with the right answers.
+//! Small graphs on which claims were wrong, with the right answers, and graphs whose right answers are known from
+//! elsewhere.
+
+use std::fs;
+
+use memplan::{Limits, OpSequence, planner::PlanFit};
+use rstest::rstest;
+
+use crate::common::{project, shared};
+
+use super::{
+    claims::{Claim, Truth, check},
+    draw::{Case, World},
+    model::Setting,
+    plans::{objective, planner},
+};
+
+/// What is right about a graph: the pool, or the traffic and the sizes of the slow and of the fast pool; and the pool
+/// in the best order.
+struct Right {
+    best: &'static [u128],
+    in_best_order: Option<u64>,
+}
+
+fn setting(alignment: u64, inputs_in_pool: bool) -> Setting {
+    Setting { alignment, inputs_in_pool, pools: None }
+}
+
+/// A fast pool with a capacity and a cost, and a slow one with a cost.
+fn pools(alignment: u64, inputs_in_pool: bool, pools: [u64; 3]) -> Setting {
+    Setting { pools: Some(pools), ..setting(alignment, inputs_in_pool) }
+}
+
+const fn pool(size: &'static [u128]) -> Right {
+    Right { best: size, in_best_order: None }
+}
+
+const fn order(size: &'static [u128], in_best_order: u64) -> Right {
+    Right { best: size, in_best_order: Some(in_best_order) }
+}
+
+fn saved(name: &str, setting: Setting) -> Case {
+    let path = project().join(format!("tests/choices/graphs/{name}.json"));
+    let text = fs::read_to_string(path).unwrap();
+    Case { sequence: serde_json::from_str::<OpSequence>(&text).unwrap(), setting }
+}
+
+fn world(right: &Right) -> World {
+    if right.in_best_order.is_some() { World::Orders } else { World::OneStream }
+}
+
+/// The oracle's own answer.
+fn is_found_by_trying(case: &Case, right: &Right) {
+    let truth = Truth::of(case, world(right)).unwrap();
+    assert_eq!(truth.best.as_ref().unwrap().objective, right.best);
+    let in_best_order = truth.order.as_ref().map(|order| order.best.pool());
+    assert_eq!(in_best_order, right.in_best_order);
+    let finding = check(Claim::OracleIsRight, case, &truth).unwrap();
+    assert!(finding.wrong.is_empty(), "{:?}", finding.wrong);
+}
+
+/// The answers of memplan.
+fn is_planned(case: &Case, right: &Right) {
+    let plan = planner(case).plan(&case.sequence).unwrap();
+    assert_eq!(objective(case, &plan), right.best);
+    if let Some(best) = right.in_best_order {
+        let limits = Limits::default();
+        let found = planner(case).plan_reordered(&case.sequence, limits).unwrap();
+        assert_eq!(found.plan.pool_size, best);
+        assert!(found.reordered.lower_bound <= best, "{:?}", found.reordered);
+    }
+    if let &[size] = right.best {
+        let fit = planner(case).fit(&case.sequence, size as u64).unwrap();
+        assert!(matches!(fit, PlanFit::Yes(_)), "{fit:?}");
+    }
+}
+
+/// Declares two tests for each graph.
+macro_rules! graphs {
+    ($($(#[$attribute:meta])* $name:ident: $setting:expr, $right:expr;)*) => {
+        $(
+            mod $name {
+                use super::*;
+
+                #[test]
+                fn is_found_by_trying() {
+                    super::is_found_by_trying(&saved(stringify!($name), $setting), &$right);
+                }
+
+                #[test]
+                $(#[$attribute])*
+                fn is_planned() {
+                    super::is_planned(&saved(stringify!($name), $setting), &$right);
+                }
+            }
+        )*
+    };
+}
+
+graphs! {
+    #[ignore = "choices are not searched yet"]
+    view_of_a_part: setting(1, false), pool(&[64]);
+    #[ignore = "choices are not searched yet"]
+    view_of_an_input: setting(1, true), pool(&[72]);
+    #[ignore = "choices are not searched yet"]
+    view_in_a_better_order: setting(1, true), order(&[96], 64);
+    #[ignore = "choices are not searched yet"]
+    gated_halves: setting(1, false), pool(&[128]);
+    #[ignore = "choices are not searched yet"]
+    half_that_is_read_first: setting(1, false), pool(&[136]);
+    #[ignore = "choices are not searched yet"]
+    updates_of_both_halves: setting(1, false), pool(&[72]);
+    #[ignore = "choices are not searched yet"]
+    update_beside_an_output: setting(1, false), pool(&[64]);
+    #[ignore = "choices are not searched yet"]
+    update_beside_a_reader_on_a_stream: setting(1, false), pool(&[16]);
+    #[ignore = "choices are not searched yet"]
+    gather_of_the_smaller: setting(64, true), pool(&[128]);
+    #[ignore = "choices are not searched yet"]
+    gather_of_one_of_two: setting(1, true), pool(&[96]);
+    #[ignore = "choices are not searched yet"]
+    gather_or_overwrite: setting(1, false), pool(&[48]);
+    #[ignore = "choices are not searched yet"]
+    gathers_on_two_streams: setting(1, false), pool(&[48]);
+    #[ignore = "choices are not searched yet"]
+    gather_in_order: setting(1, false), order(&[96], 96);
+    #[ignore = "choices are not searched yet"]
+    gather_in_a_better_order: setting(1, false), order(&[64], 48);
+    #[ignore = "choices are not searched yet"]
+    overlap_off_the_alignment: setting(64, false), pool(&[128]);
+    #[ignore = "choices are not searched yet"]
+    overlap_beside_workspaces: setting(64, false), pool(&[256]);
+    #[ignore = "choices are not searched yet"]
+    overlap_in_a_better_order: setting(64, false), order(&[192], 128);
+    #[ignore = "choices are not searched yet"]
+    overwrite_across_pools: pools(1, false, [48, 2, 3]), pool(&[162, 15, 34]);
+    #[ignore = "choices are not searched yet"]
+    overlap_across_pools: pools(64, false, [64, 2, 20]), pool(&[44, 64, 64]);
+    #[ignore = "choices are not searched yet"]
+    gather_across_pools: pools(64, true, [128, 2, 3]), pool(&[523, 192, 128]);
+    #[ignore = "choices are not searched yet"]
+    gather_in_the_fast_pool: pools(1, true, [64, 2, 20]), pool(&[192, 0, 32]);
+}
+
+/// Right answers that others have found.
+#[rstest]
+#[case::concat("concat_false_proof", setting(1, false), pool(&[136]))]
+#[case::gathers("gather_choice_false_proof", setting(1, false), pool(&[72]))]
+#[case::halves("disjoint_parts_glu", setting(1, false), pool(&[64]))]
+#[case::updates("disjoint_parts_required", setting(1, false), pool(&[72]))]
+#[case::links("adversary/proof_links_359", setting(1, false), pool(&[4]))]
+#[case::more_links("adversary/proof_links_640", setting(1, false), pool(&[8]))]
+#[case::plain_links("adversary/proof_links_plain", setting(1, false), pool(&[7]))]
+#[case::order("reorder_concat", setting(1, false), order(&[240], 208))]
+#[case::pools("pools_overwrite", pools(1, false, [64, 1, 20]), pool(&[272, 4, 64]))]
+#[case::more_pools("adversary/pools_traffic_proof", pools(4, false, [64, 1, 20]), pool(&[4128, 100, 48]))]
+fn known_answers_are_found_by_trying(
+    #[case] name: &str,
+    #[case] setting: Setting,
+    #[case] right: Right,
+) {
+    let Some(text) = shared(&format!("data/repro3/{name}.json")) else { return };
+    let case = Case { sequence: serde_json::from_str::<OpSequence>(&text).unwrap(), setting };
+    is_found_by_trying(&case, &right);
+}
