@@ -127,6 +127,11 @@ fn at(dice: &mut Dice, sides: usize) -> usize {
     dice.roll(sides as u64) as usize
 }
 
+/// A view of a tensor. As soon as a sequence can say so, some should be optional.
+fn view(output: Output, of: &str, offset: u64) -> Output {
+    output.reads_at(of, offset)
+}
+
 /// A tensor to which operators can refer.
 struct Drawn {
     name: String,
@@ -228,14 +233,14 @@ impl Draw<'_> {
                 let long = 1 + self.dice.roll(units - of);
                 let output = self.add(long * self.unit, is_outside);
                 let output = Output::new(output, long * self.unit);
-                operator.inputs([name.clone()]).output(output.reads_at(name, of * self.unit))
+                operator.inputs([name.clone()]).output(view(output, &name, of * self.unit))
             }
             3 if units > 1 => {
                 let first = (1 + self.dice.roll(units - 1)) * self.unit;
                 let mut operator = operator.inputs([name.clone()]);
                 for (low, long) in [(0, first), (first, size - first)] {
                     let output = Output::new(self.add(long, is_outside), long);
-                    operator = operator.output(output.reads_at(name.clone(), low));
+                    operator = operator.output(view(output, &name, low));
                 }
                 operator
             }

@@ -91,30 +91,39 @@ pub fn plan_of(case: &Case, model: &Model, best: &Best) -> Option<Plan> {
     let strategy = if case.setting.pools.is_some() { Strategy::Best } else { Strategy::Naive };
     let mut plan = planner(case).lowering(apart).strategy(strategy).plan(&case.sequence).ok()?;
     let name = |tensor: usize| case.sequence.tensors()[tensor].name.clone();
-    let mut is_workspace = vec![true; plan.chunks.len()];
+    let is_of_tensor = |chunk: usize| {
+        let places = plan.tensors.iter().map(|tensor| &tensor.place);
+        places
+            .into_iter()
+            .any(|place| matches!(place, TensorPlace::Pool { chunk: of, .. } if *of == chunk))
+    };
+    let mut chunks = Vec::new();
+    for chunk in (0..plan.chunks.len()).filter(|&chunk| !is_of_tensor(chunk)) {
+        let mut chunk = plan.chunks[chunk].clone();
+        let outputs = &model.operators[chunk.begin as usize].outputs;
+        let (pool, address) = best.places[*outputs.iter().find(|&&one| one >= model.named)?]?;
+        (chunk.pool, chunk.offset) = (pool, address as u64);
+        chunks.push(chunk);
+    }
     for tensor in &mut plan.tensors {
-        if let TensorPlace::Pool { chunk, .. } = tensor.place {
-            is_workspace[chunk] = false;
-        }
         let at = case.sequence.tensor_id(&tensor.name)?.index();
-        tensor.place = match (best.places[at], best.outside[at], &tensor.place) {
-            (Some((pool, address)), _, &TensorPlace::Pool { chunk, .. }) => {
-                plan.chunks[chunk].pool = pool;
-                TensorPlace::Pool { chunk, offset: address as u64 }
+        tensor.place = match (best.places[at], best.outside[at]) {
+            (Some((pool, address)), _) => {
+                // Every tensor has a chunk of its own.
+                let mut chunk = plan.chunks.first()?.clone();
+                (chunk.pool, chunk.offset) = (pool, address as u64);
+                (chunk.name, chunk.size, chunk.id) =
+                    (tensor.name.clone(), tensor.size, (plan.chunks.len() + at) as u64);
+                chunks.push(chunk);
+                TensorPlace::Pool { chunk: chunks.len() - 1, offset: address as u64 }
             }
-            (_, Some((outside, address)), _) => {
+            (_, Some((outside, address))) => {
                 TensorPlace::Supplied { tensor: name(outside), offset: address as u64 }
             }
             _ => return None,
         };
     }
-    let workspaces = plan.chunks.iter_mut().zip(is_workspace).filter(|(_, is_it)| *is_it);
-    for (chunk, _) in workspaces {
-        let step = chunk.begin as usize;
-        let tensor = model.operators[step].outputs.iter().find(|&&one| one >= model.named)?;
-        let (pool, address) = best.places[*tensor]?;
-        (chunk.pool, chunk.offset) = (pool, address as u64);
-    }
+    plan.chunks = chunks;
     match &mut plan.pools[..] {
         [fast, slow] => {
             (fast.size, slow.size) = (best.objective[2] as u64, best.objective[1] as u64);

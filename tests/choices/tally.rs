@@ -112,45 +112,45 @@ macro_rules! claims {
 }
 
 claims! {
-    the_oracle_is_right: OracleIsRight, OneStream, 150;
-    the_oracle_is_right_on_streams: OracleIsRight, TwoStreams, 150;
-    the_oracle_is_right_in_pools: OracleIsRight, TwoPools, 100;
-    plans_run: Runs, OneStream, 60;
-    plans_run_on_streams: Runs, TwoStreams, 60;
-    plans_run_in_pools: Runs, TwoPools, 60;
+    the_oracle_is_right: OracleIsRight, OneStream, 1000;
+    the_oracle_is_right_on_streams: OracleIsRight, TwoStreams, 1000;
+    the_oracle_is_right_in_pools: OracleIsRight, TwoPools, 1000;
+    plans_run: Runs, OneStream, 300;
+    plans_run_on_streams: Runs, TwoStreams, 300;
+    plans_run_in_pools: Runs, TwoPools, 300;
     #[ignore = "choices are not searched yet"]
-    what_has_a_plan_is_planned: Planned, OneStream, 100;
+    what_has_a_plan_is_planned: Planned, OneStream, 1000;
     #[ignore = "choices are not searched yet"]
-    what_has_a_plan_is_planned_on_streams: Planned, TwoStreams, 100;
+    what_has_a_plan_is_planned_on_streams: Planned, TwoStreams, 1000;
     #[ignore = "choices are not searched yet"]
-    what_has_a_plan_is_planned_in_pools: Planned, TwoPools, 100;
-    bounds: Bound, OneStream, 100;
-    bounds_on_streams: Bound, TwoStreams, 100;
-    bounds_in_pools: Bound, TwoPools, 100;
+    what_has_a_plan_is_planned_in_pools: Planned, TwoPools, 1000;
+    bounds: Bound, OneStream, 1000;
+    bounds_on_streams: Bound, TwoStreams, 1000;
+    bounds_in_pools: Bound, TwoPools, 1000;
     #[ignore = "choices are not searched yet"]
-    bounds_of_these_choices: BoundOfTheseChoices, OneStream, 100;
+    bounds_of_these_choices: BoundOfTheseChoices, OneStream, 500;
     #[ignore = "choices are not searched yet"]
-    bounds_of_these_choices_on_streams: BoundOfTheseChoices, TwoStreams, 100;
+    bounds_of_these_choices_on_streams: BoundOfTheseChoices, TwoStreams, 500;
     #[ignore = "choices are not searched yet"]
-    bounds_of_these_choices_in_pools: BoundOfTheseChoices, TwoPools, 100;
+    bounds_of_these_choices_in_pools: BoundOfTheseChoices, TwoPools, 500;
     #[ignore = "choices are not searched yet"]
-    no_that_fits_not: Fit, OneStream, 60;
+    no_that_fits_not: Fit, OneStream, 300;
     #[ignore = "choices are not searched yet"]
-    no_that_fits_not_on_streams: Fit, TwoStreams, 60;
+    no_that_fits_not_on_streams: Fit, TwoStreams, 300;
     #[ignore = "choices are not searched yet"]
-    proofs_of_strategies: Strategies, OneStream, 30;
+    proofs_of_strategies: Strategies, OneStream, 150;
     #[ignore = "choices are not searched yet"]
-    no_order_is_better: OrderBound, Orders, 40;
+    no_order_is_better: OrderBound, Orders, 300;
     #[ignore = "choices are not searched yet"]
-    no_pool_is_below_the_bytes_alive: PoolBelowAlive, Orders, 40;
+    no_pool_is_below_the_bytes_alive: PoolBelowAlive, Orders, 300;
     #[ignore = "choices are not searched yet"]
-    pools_are_small: Quality, OneStream, 100;
+    pools_are_small: Quality, OneStream, 1000;
     #[ignore = "choices are not searched yet"]
-    pools_are_small_on_streams: Quality, TwoStreams, 100;
+    pools_are_small_on_streams: Quality, TwoStreams, 1000;
     #[ignore = "choices are not searched yet"]
-    traffic_is_little: Quality, TwoPools, 100;
+    traffic_is_little: Quality, TwoPools, 1000;
     #[ignore = "choices are not searched yet"]
-    pools_of_orders_are_small: OrderQuality, Orders, 40;
+    pools_of_orders_are_small: OrderQuality, Orders, 300;
 }
 
 /// All claims on the same graphs. `MEMPLAN_SHRINK` also prints the smallest graph of each kind on which one is wrong.
