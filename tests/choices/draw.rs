@@ -182,7 +182,7 @@ impl Draw<'_> {
 
     fn sequence(&mut self, operators: usize) -> Option<OpSequence> {
         let mut sequence = OpSequence::builder();
-        for _ in 0..1 + self.dice.roll(2) {
+        for _ in 0..=self.dice.roll(2) {
             let size = self.size();
             sequence.input(self.add(size, true), size);
         }
@@ -261,7 +261,7 @@ impl Draw<'_> {
             }
             _ => {
                 let mut operator = operator.inputs(inputs);
-                for _ in 0..1 + self.dice.roll(4) / 3 {
+                for _ in 0..=(self.dice.roll(4) / 3) {
                     let size = self.size();
                     operator = operator.output(Output::new(self.add(size, false), size));
                 }
@@ -290,7 +290,7 @@ impl Draw<'_> {
 
     fn concat(&mut self, operator: Operator, first: usize) -> Option<Operator> {
         let mut parts = vec![first];
-        for _ in 0..1 + self.dice.roll(2) {
+        for _ in 0..=self.dice.roll(2) {
             parts.push(self.pick()?);
         }
         let sizes: Vec<u64> = parts.iter().map(|&part| self.tensors[part].size).collect();

@@ -18,7 +18,7 @@
 //!   highest tensor, rounded up.
 //!
 //! None of memplan's lowering, chunks, lifetimes or checks are used. `MEMPLAN_BUDGET_MS` lets every test draw
-//! graphs for as many milliseconds, instead of a few of them.
+//! graphs for as many milliseconds, instead of a fixed number of them, and `MEMPLAN_FIRST` is the number of the first.
 
 #![allow(
     clippy::cast_possible_truncation,
@@ -40,6 +40,7 @@ mod packing;
 mod plans;
 mod pools;
 mod saved;
+mod shortcuts;
 mod shrink;
 mod tally;
 mod ties;

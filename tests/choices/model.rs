@@ -126,9 +126,16 @@ impl Model {
             match &tensor.dependency {
                 Dependency::Reads { offset, .. } => add(*offset as i64),
                 Dependency::Overwrites(all) => {
-                    all.iter().for_each(|one| add((one.offset + one.below) as i64));
+                    for one in all {
+                        add(one.offset as i64);
+                        add(one.below as i64);
+                    }
                 }
-                Dependency::Gathers(all) => all.iter().for_each(|one| add(one.offset as i64)),
+                Dependency::Gathers(all) => {
+                    for one in all {
+                        add(one.offset as i64);
+                    }
+                }
                 _ => {}
             }
         }

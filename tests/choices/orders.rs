@@ -56,7 +56,7 @@ impl Model {
 }
 
 /// All orders; `None` if there are too many.
-fn orders(model: &Model) -> Option<Vec<Vec<usize>>> {
+pub fn orders(model: &Model) -> Option<Vec<Vec<usize>>> {
     let mut orders = Vec::new();
     extend(model, &mut Vec::new(), &mut orders).then_some(orders)
 }
@@ -107,19 +107,17 @@ impl Contents {
             }
         }
         let outside = outside(model, questions);
-        // The steps of the tensors that have each value, its uses, and whether it is outside the pool.
-        let mut values: Vec<Option<(Vec<Option<usize>>, Steps, bool)>> = vec![None; count];
+        let mut values: Vec<Value> = vec![Value::default(); count];
         for (tensor, first) in firsts.iter().enumerate() {
             for at in 0..(model.tensors[tensor].size / model.unit) as usize {
-                let value = values[find(&same, first + at)].get_or_insert_with(Default::default);
-                value.0.push(model.tensors[tensor].step);
-                value.1 |= model.uses(tensor);
-                value.2 |= outside[tensor];
+                let value = &mut values[find(&same, first + at)];
+                value.steps.push(model.tensors[tensor].step);
+                value.uses |= model.uses(tensor);
+                value.is_outside |= outside[tensor];
             }
         }
-        let inside = values.into_iter().flatten().filter(|&(.., is_outside)| !is_outside);
-        let values = inside.map(|(steps, uses, _)| (first_of(model, &steps), uses)).collect();
-        Self { values }
+        let inside = values.iter().filter(|value| !value.steps.is_empty() && !value.is_outside);
+        Self { values: inside.map(|value| (first_of(model, &value.steps), value.uses)).collect() }
     }
 
     /// The most bytes that are needed after a step or made by it.
@@ -135,6 +133,15 @@ impl Contents {
         };
         (0..model.operators.len()).map(needed).max().unwrap_or(0)
     }
+}
+
+/// A value while it is collected from the tensors that have it.
+#[derive(Clone, Default)]
+struct Value {
+    /// The steps of these tensors.
+    steps: Vec<Option<usize>>,
+    uses: Steps,
+    is_outside: bool,
 }
 
 fn find(same: &[usize], mut at: usize) -> usize {
