@@ -115,12 +115,9 @@ fn attempt(world: World, mix: Mix, dice: &mut Dice) -> Option<Case> {
     };
     let case = Case { sequence, setting };
     let found: Questions = questions(&case.model());
-    let is_rich = found.iter().any(|answers| answers.len() > 1) || found.len() > 2;
-    let count = choices(&found)?.len();
-    (is_rich
-        && count <= MAX_CHOICES
-        && (world != World::TwoStreams || case.sequence.streams() == 2))
-        .then_some(case)
+    let is_small = choices(&found)?.len() <= MAX_CHOICES;
+    let is_of_world = case.sequence.streams() == streams;
+    (!found.is_empty() && is_small && is_of_world).then_some(case)
 }
 
 fn at(dice: &mut Dice, sides: usize) -> usize {
