@@ -5,7 +5,7 @@ use memplan::{OpSequence, Operator, Output};
 use crate::common::demands::Dice;
 
 use super::{
-    model::{Model, Setting},
+    model::{Memory, Model, Setting},
     ties::{Questions, choices, questions},
 };
 
@@ -105,9 +105,17 @@ fn attempt(world: World, mix: Mix, dice: &mut Dice) -> Option<Case> {
     let mut draw = Draw { dice, tensors: Vec::new(), unit, streams, weights, names: 0 };
     let operators = 2 + at(draw.dice, most - 1);
     let sequence = draw.sequence(operators)?;
-    let capacity = unit * (2 + draw.dice.roll(14));
-    let capacity = capacity.next_multiple_of(alignment);
-    let pools = [capacity, 1 + draw.dice.roll(2), 3 + 17 * draw.dice.roll(2)];
+    // Sometimes a capacity is no multiple of the alignment.
+    let mut capacity = |most: u64| {
+        let capacity = unit * (2 + draw.dice.roll(most));
+        if draw.dice.roll(4) == 0 { capacity } else { capacity.next_multiple_of(alignment) }
+    };
+    let [fast, slow] = [Some(capacity(14)), Some(capacity(24))];
+    let slow = slow.filter(|_| draw.dice.roll(4) == 0);
+    let pools = [
+        Memory { capacity: fast, cost: 1 + draw.dice.roll(2) },
+        Memory { capacity: slow, cost: 3 + 17 * draw.dice.roll(2) },
+    ];
     let setting = Setting {
         alignment,
         inputs_in_pool: draw.dice.roll(5) == 0,

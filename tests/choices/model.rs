@@ -13,8 +13,16 @@ pub type Steps = u32;
 pub struct Setting {
     pub alignment: u64,
     pub inputs_in_pool: bool,
-    /// The capacity and the cost of a fast pool, and the cost of a slow one without a limit.
-    pub pools: Option<[u64; 3]>,
+    /// The fast pool and the slow one, if there are two.
+    pub pools: Option<[Memory; 2]>,
+}
+
+/// A pool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Memory {
+    pub capacity: Option<u64>,
+    /// The cost of a byte of traffic.
+    pub cost: u64,
 }
 
 pub struct Tensor {

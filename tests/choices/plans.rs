@@ -15,7 +15,7 @@ use crate::common::{machine, seeds::bytes_of};
 
 use super::{
     draw::Case,
-    model::Model,
+    model::{Memory, Model},
     ties::{Link, Questions},
     truth::Best,
 };
@@ -28,8 +28,13 @@ fn lowering(case: &Case) -> LoweringOptions {
 pub fn planner(case: &Case) -> Planner<'static> {
     let planner = Planner::new().alignment(case.setting.alignment).lowering(lowering(case));
     match case.setting.pools {
-        Some([capacity, fast, slow]) => planner
-            .pools([Pool::new("fast").capacity(capacity).cost(fast), Pool::new("slow").cost(slow)]),
+        Some([fast, slow]) => {
+            let pool = |name: &str, memory: Memory| {
+                let pool = Pool::new(name).cost(memory.cost);
+                memory.capacity.into_iter().fold(pool, Pool::capacity)
+            };
+            planner.pools([pool("fast", fast), pool("slow", slow)])
+        }
         None => planner,
     }
 }

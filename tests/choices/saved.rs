@@ -11,7 +11,7 @@ use crate::common::{project, shared};
 use super::{
     claims::{Claim, Truth, check},
     draw::{Case, World},
-    model::Setting,
+    model::{Memory, Setting},
     plans::{objective, planner},
 };
 
@@ -26,9 +26,11 @@ fn setting(alignment: u64, inputs_in_pool: bool) -> Setting {
     Setting { alignment, inputs_in_pool, pools: None }
 }
 
-/// A fast pool with a capacity and a cost, and a slow one with a cost.
-fn pools(alignment: u64, inputs_in_pool: bool, pools: [u64; 3]) -> Setting {
-    Setting { pools: Some(pools), ..setting(alignment, inputs_in_pool) }
+/// A fast pool with a capacity and a cost, and a slow one with a cost and without a limit.
+fn pools(alignment: u64, inputs_in_pool: bool, [capacity, fast, slow]: [u64; 3]) -> Setting {
+    let fast = Memory { capacity: Some(capacity), cost: fast };
+    let pools = Some([fast, Memory { capacity: None, cost: slow }]);
+    Setting { pools, ..setting(alignment, inputs_in_pool) }
 }
 
 const fn pool(size: &'static [u128]) -> Right {

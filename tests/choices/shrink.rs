@@ -5,7 +5,10 @@ use memplan::{
     sequence::{OutputEntry, SequenceFile},
 };
 
-use super::{draw::Case, model::Setting};
+use super::{
+    draw::Case,
+    model::{Memory, Setting},
+};
 
 /// Drops operators, ties and everything else that the fault does not need.
 pub fn shrunk(case: &Case, is_wrong: &dyn Fn(&Case) -> bool) -> Case {
@@ -34,6 +37,21 @@ fn smaller_settings(setting: &Setting) -> Vec<Setting> {
     }
     if setting.alignment > 1 {
         all.push(Setting { alignment: 1, ..setting.clone() });
+    }
+    if let Some([fast, slow]) = setting.pools {
+        let capacity = fast.capacity.unwrap_or(0);
+        let pools = [
+            [fast, Memory { capacity: None, ..slow }],
+            [fast, Memory { capacity: slow.capacity.map(|bytes| bytes - 1), ..slow }],
+            [Memory { capacity: Some(capacity / 2), ..fast }, slow],
+            [Memory { capacity: Some(capacity.saturating_sub(1)), ..fast }, slow],
+            [Memory { cost: 1, ..fast }, slow],
+        ];
+        let is_smaller = |pools: &[Memory; 2]| {
+            Some(*pools) != setting.pools && pools.iter().all(|one| one.capacity != Some(0))
+        };
+        let smaller = pools.into_iter().filter(is_smaller);
+        all.extend(smaller.map(|pools| Setting { pools: Some(pools), ..setting.clone() }));
     }
     all
 }
