@@ -21,6 +21,8 @@ pub enum Claim {
     Runs,
     /// What has a plan is planned.
     Planned,
+    /// "No plan exists."
+    NoPlan,
     /// The bound, and a proof, over all choices.
     Bound,
     /// The bound, and a proof, over plans with the same ties.
@@ -40,10 +42,11 @@ pub enum Claim {
 }
 
 impl Claim {
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::OracleIsRight,
         Self::Runs,
         Self::Planned,
+        Self::NoPlan,
         Self::Bound,
         Self::BoundOfTheseChoices,
         Self::Fit,
@@ -59,6 +62,7 @@ impl Claim {
             Self::OrderBound | Self::PoolBelowAlive | Self::OrderQuality => world == World::Orders,
             Self::Fit => matches!(world, World::OneStream | World::TwoStreams),
             Self::Strategies => world == World::OneStream,
+            Self::NoPlan => world == World::TwoPools,
             _ => world != World::Orders,
         }
     }
@@ -133,6 +137,7 @@ pub fn check(claim: Claim, case: &Case, truth: &Truth) -> Result<Finding, TooMan
         Claim::OracleIsRight => oracle_is_right(case, truth, &mut finding),
         Claim::Runs => runs(case, truth, &mut finding),
         Claim::Planned => planned(case, truth, &mut finding),
+        Claim::NoPlan => no_plan(case, truth, &mut finding),
         Claim::Bound => bound(case, truth, Scope::AllChoices, &mut finding)?,
         Claim::BoundOfTheseChoices => bound(case, truth, Scope::TheseChoices, &mut finding)?,
         Claim::Fit => fit(case, truth, &mut finding),
@@ -192,11 +197,22 @@ fn runs(case: &Case, truth: &Truth, finding: &mut Finding) {
 fn planned(case: &Case, truth: &Truth, finding: &mut Finding) {
     if let Some(best) = &truth.best {
         let plan = planner(case).plan(&case.sequence);
-        finding.ask(plan.is_ok(), 1.0, || {
-            let error = plan.err().map(|error: PlanError| error.to_string());
-            format!("{error:?}, but there is a plan of {:?}", best.objective)
-        });
+        let is_right = matches!(plan, Ok(_) | Err(PlanError::Infeasible));
+        finding.ask(is_right, 1.0, || refuted(plan.err(), best));
     }
+}
+
+fn no_plan(case: &Case, truth: &Truth, finding: &mut Finding) {
+    if let Err(error @ PlanError::Infeasible) = planner(case).plan(&case.sequence) {
+        let text = |best: &Best| refuted(Some(error), best);
+        finding
+            .ask(truth.best.is_none(), 1.0, || truth.best.as_ref().map(text).unwrap_or_default());
+    }
+}
+
+fn refuted(error: Option<PlanError>, best: &Best) -> String {
+    let error = error.map(|error| error.to_string());
+    format!("{error:?}, but there is a plan of {:?} with {:?}", best.objective, best.links)
 }
 
 /// Checks what a plan claims, if it claims it over these plans.

@@ -17,6 +17,20 @@ pub struct Setting {
     pub pools: Option<[Memory; 2]>,
 }
 
+impl Setting {
+    /// The options of the command.
+    pub fn options(&self) -> String {
+        let pool = |(name, memory): (&str, &Memory)| {
+            let capacity = memory.capacity.map(|bytes| bytes.to_string()).unwrap_or_default();
+            format!(" --pool {name}:{capacity}:{}", memory.cost)
+        };
+        let pools: String =
+            ["fast", "slow"].into_iter().zip(self.pools.iter().flatten()).map(pool).collect();
+        let inputs = if self.inputs_in_pool { " --inputs" } else { "" };
+        format!("--alignment {}{inputs}{pools}", self.alignment)
+    }
+}
+
 /// A pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Memory {

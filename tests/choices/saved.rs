@@ -33,6 +33,12 @@ fn pools(alignment: u64, inputs_in_pool: bool, [capacity, fast, slow]: [u64; 3])
     Setting { pools, ..setting(alignment, inputs_in_pool) }
 }
 
+/// Two pools with capacities and costs.
+fn limited(alignment: u64, capacities: [u64; 2], costs: [u64; 2]) -> Setting {
+    let pool = |at: usize| Memory { capacity: Some(capacities[at]), cost: costs[at] };
+    Setting { pools: Some([pool(0), pool(1)]), ..setting(alignment, false) }
+}
+
 const fn pool(size: &'static [u128]) -> Right {
     Right { best: size, in_best_order: None }
 }
@@ -111,6 +117,8 @@ graphs! {
     #[ignore = "choices are not searched yet"]
     half_that_is_read_first: setting(1, false), pool(&[136]);
     #[ignore = "choices are not searched yet"]
+    halves_on_two_streams: setting(1, false), pool(&[136]);
+    #[ignore = "choices are not searched yet"]
     updates_of_both_halves: setting(1, false), pool(&[72]);
     #[ignore = "choices are not searched yet"]
     update_beside_an_output: setting(1, false), pool(&[64]);
@@ -138,6 +146,8 @@ graphs! {
     overwrite_across_pools: pools(1, false, [48, 2, 3]), pool(&[162, 15, 34]);
     #[ignore = "choices are not searched yet"]
     overlap_across_pools: pools(64, false, [64, 2, 20]), pool(&[44, 64, 64]);
+    #[ignore = "choices are not searched yet"]
+    overlap_that_fits_no_pool: limited(64, [65, 1], [1, 3]), pool(&[138, 1, 65]);
     #[ignore = "choices are not searched yet"]
     gather_across_pools: pools(64, true, [128, 2, 3]), pool(&[523, 192, 128]);
     #[ignore = "choices are not searched yet"]
