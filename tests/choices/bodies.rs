@@ -85,8 +85,16 @@ impl Chosen<'_> {
         self.link(tensor).is_some_and(|link| link.kind == Kind::View)
     }
 
+    /// Returns whether a tensor, or a view of all its bytes, is a part.
     fn is_part(&self, tensor: usize) -> bool {
-        self.links.iter().any(|link| link.tensor == tensor && link.kind == Kind::Part)
+        let size = self.size(tensor);
+        self.links.iter().any(|link| match link.kind {
+            Kind::Part => link.tensor == tensor,
+            Kind::View => {
+                link.to == tensor && self.size(link.tensor) == size && self.is_part(link.tensor)
+            }
+            _ => false,
+        })
     }
 
     /// Returns whether no required update goes through a copy: it would not change what the copy is of.

@@ -14,8 +14,8 @@
 //!   both may need a byte, if no other input has it.
 //! - A tie that is given up is a copy: the output has bytes of its own, and its operator reads the source.
 //! - Two contents may have the same byte of a pool only if every use of one is over before the other is written.
-//! - A tensor that overwrites nothing and is no part lies at a multiple of the alignment. A pool ends at its
-//!   highest tensor, rounded up.
+//! - A tensor that overwrites nothing, and is no part through a view either, lies at a multiple of the alignment. A
+//!   pool ends at its highest tensor, rounded up.
 //!
 //! None of memplan's lowering, chunks, lifetimes or checks are used. `MEMPLAN_BUDGET_MS` lets every test draw
 //! graphs for as many milliseconds, instead of a fixed number of them, and `MEMPLAN_FIRST` is the number of the first.
