@@ -136,9 +136,9 @@ impl Chosen<'_> {
         for (_, at) in &mut tensors {
             *at -= low;
         }
-        let outside: Vec<usize> = tensors.iter().map(|&(tensor, _)| tensor).collect();
-        let outside = outside.into_iter().filter(|&tensor| self.model.tensors[tensor].is_outside);
-        let outside: Vec<usize> = outside.collect();
+        let all = tensors.iter().map(|&(tensor, _)| tensor);
+        let outside: Vec<usize> =
+            all.filter(|&tensor| self.model.tensors[tensor].is_outside).collect();
         if outside.len() > 1 || !outside.is_empty() && !self.may_be_outside(&tensors) {
             return None;
         }

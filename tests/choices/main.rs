@@ -41,6 +41,7 @@ mod plans;
 mod pools;
 mod saved;
 mod shortcuts;
+mod show;
 mod shrink;
 mod tally;
 mod ties;
