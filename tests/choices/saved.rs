@@ -137,6 +137,14 @@ graphs! {
     #[ignore = "choices are not searched yet"]
     gather_in_a_better_order: setting(1, false), order(&[64], 48);
     #[ignore = "choices are not searched yet"]
+    overwrite_in_the_middle: setting(1, false), pool(&[72]);
+    #[ignore = "choices are not searched yet"]
+    overwrite_on_another_stream: setting(1, false), pool(&[80]);
+    #[ignore = "choices are not searched yet"]
+    overwrite_in_a_better_order: setting(2, false), order(&[4], 2);
+    #[ignore = "choices are not searched yet"]
+    overlap_further_below: setting(64, false), pool(&[128]);
+    #[ignore = "choices are not searched yet"]
     overlap_off_the_alignment: setting(64, false), pool(&[128]);
     #[ignore = "choices are not searched yet"]
     overlap_beside_workspaces: setting(64, false), pool(&[256]);
