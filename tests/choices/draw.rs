@@ -132,9 +132,10 @@ fn at(dice: &mut Dice, sides: usize) -> usize {
     dice.roll(sides as u64) as usize
 }
 
-/// A view of a tensor. As soon as a sequence can say so, some should be optional.
-fn view(output: Output, of: &str, offset: u64) -> Output {
-    output.reads_at(of, offset)
+/// A view of a tensor, sometimes a required one.
+fn view(output: Output, (of, offset): (&str, u64), is_required: bool) -> Output {
+    let output = output.reads_at(of, offset);
+    if is_required { output.required() } else { output }
 }
 
 /// A tensor to which operators can refer.
@@ -238,14 +239,20 @@ impl Draw<'_> {
                 let long = 1 + self.dice.roll(units - of);
                 let output = self.add(long * self.unit, is_outside);
                 let output = Output::new(output, long * self.unit);
-                operator.inputs([name.clone()]).output(view(output, &name, of * self.unit))
+                let is_required = self.dice.roll(3) == 0;
+                operator.inputs([name.clone()]).output(view(
+                    output,
+                    (&name, of * self.unit),
+                    is_required,
+                ))
             }
             3 if units > 1 => {
                 let first = (1 + self.dice.roll(units - 1)) * self.unit;
                 let mut operator = operator.inputs([name.clone()]);
+                let is_required = self.dice.roll(3) == 0;
                 for (low, long) in [(0, first), (first, size - first)] {
                     let output = Output::new(self.add(long, is_outside), long);
-                    operator = operator.output(view(output, &name, low));
+                    operator = operator.output(view(output, (&name, low), is_required));
                 }
                 operator
             }

@@ -28,11 +28,11 @@ pub struct Link {
     pub is_optional: bool,
 }
 
-/// Returns whether the tie at this place of a dependency's list may be given up. Today a sequence can say so for
-/// overwrites alone: its views are required, and its gathers are optional.
+/// Returns whether the tie at this place of a dependency's list may be given up.
 fn is_optional(dependency: &Dependency<TensorId>, at: usize) -> bool {
     match dependency {
         Dependency::Overwrites(all) => !all[at].required,
+        Dependency::Reads { required, .. } => !required,
         Dependency::Gathers(_) => true,
         _ => false,
     }
@@ -66,7 +66,7 @@ pub fn questions(model: &Model) -> Questions {
             is_optional,
         };
         match dependency {
-            Dependency::Reads { input, offset } => {
+            Dependency::Reads { input, offset, .. } => {
                 ask(vec![link(*input, *offset as i64, Kind::View, is_optional(0))]);
             }
             Dependency::Overwrites(all) => {

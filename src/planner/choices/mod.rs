@@ -89,7 +89,8 @@ impl<'a> Choices<'a> {
         if is_one && plan.pool_size == bound {
             return Ok(of_all_choices(plan, bound));
         }
-        if is_proven {
+        // An output may begin further below its input than is tried.
+        if is_proven && !self.source.has_overlaps() {
             let bound = if is_one { plan.pool_size } else { plan.lower_bound };
             return Ok(of_all_choices(plan, bound));
         }

@@ -59,6 +59,21 @@ impl<'a> Source<'a> {
         }
     }
 
+    /// Returns whether an output may begin below an input.
+    pub(super) fn has_overlaps(self) -> bool {
+        match self {
+            Self::Sequence(_, flat) => {
+                let origins = flat.sequence.tensors().iter().map(|tensor| &tensor.origin);
+                let mut overwrites = origins.flat_map(|origin| match origin {
+                    Origin::Output { dependency: Dependency::Overwrites(list), .. } => &list[..],
+                    _ => &[],
+                });
+                overwrites.any(|overwrite| overwrite.below > 0)
+            }
+            Self::Problem(_) => false,
+        }
+    }
+
     /// The fewest bytes of a pool, whatever is chosen; `None` if that cannot be counted.
     pub(in crate::planner) fn bound(self, planner: &Planner<'_>) -> Option<Bytes> {
         match self {
