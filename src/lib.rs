@@ -42,6 +42,7 @@
 //! 2^32 - 1 chunks, whose sizes plus one alignment have a sum below 2^64 bytes.
 
 pub mod baselines;
+mod boxes;
 mod budget;
 mod covered;
 mod effort;

@@ -403,13 +403,13 @@ impl Plan {
         }
     }
 
-    /// The first step in which a chunk does not share its bytes: an overwriter begins in the last
-    /// step that needs the bytes that it overwrites, and shares them in that step.
+    /// The first step in which a chunk does not share its bytes: an overwriter begins in the last step in which
+    /// the chunk that it overwrites needs the bytes of both, and shares them in that step.
     #[must_use]
     pub fn own_begin(&self, chunk: &PlannedChunk) -> Step {
         let overwritten = chunk.overwrites.and_then(|link| self.chunks.get(link.chunk));
-        let next = chunk.begin.saturating_add(1);
-        overwritten.map_or(chunk.begin, |overwritten| overwritten.end.min(next))
+        let begin = |old: &PlannedChunk| old.end.min(chunk.begin.saturating_add(1));
+        overwritten.map_or(chunk.begin, begin)
     }
 
     /// The bytes of a chunk outside the one that it overwrites, if it begins below that one. They are its own

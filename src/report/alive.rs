@@ -8,8 +8,8 @@ use std::{cmp::Reverse, ops::AddAssign};
 
 use crate::{
     Bytes, Plan, PlannedChunk, Step,
+    boxes::{Boxes, PlacedBox, visible},
     plan::PlannedPart,
-    report::{boxes::PlacedBox, visible::visible},
     steps::sum_by_step,
 };
 
@@ -27,15 +27,14 @@ impl Plan {
     pub(super) fn pieces(&self) -> Vec<Piece> {
         let families = Families::of(self);
         let mut pieces = Vec::with_capacity(self.chunks.len());
-        for (chunk, own) in self.all_boxes().filter(|&(chunk, _)| families.is_single(chunk)) {
+        let boxes = Boxes::of(self);
+        for (chunk, own) in boxes.all().filter(|&(chunk, _)| families.is_single(chunk)) {
             pieces.push(Piece { chunk, own });
         }
         for family in families.lists() {
-            pieces.extend(
-                self.cut(
-                    family.into_iter().flat_map(|at| self.boxes(at).map(move |own| (at, own))),
-                ),
-            );
+            let boxes =
+                family.into_iter().flat_map(|at| boxes.of_chunk(at).map(move |own| (at, own)));
+            pieces.extend(self.cut(boxes));
         }
         pieces.sort_by_key(|piece| (piece.chunk, piece.own.begin, piece.own.low));
         pieces
@@ -114,7 +113,8 @@ pub(super) fn live_bytes(plan: &Plan) -> Vec<(Step, Bytes)> {
     };
     // Copying the boxes of 10^6 chunks would take longer than all else.
     if plan.parts.is_empty() {
-        let ends = plan.all_boxes().flat_map(|(_, own)| changes.of(own));
+        let boxes = Boxes::of(plan);
+        let ends = boxes.all().flat_map(|(_, own)| changes.of(own));
         sum_by_step(ends, 2 * plan.chunks.len(), last, &mut visit);
     } else {
         let pieces = plan.pieces();
@@ -218,7 +218,8 @@ impl Plan {
     /// sum of clocks. Their steps mean nothing.
     fn together(&self) -> Vec<Piece> {
         let peak = self.peak.iter().copied().filter(|&at| at < self.chunks.len());
-        let boxes = peak.flat_map(|at| self.boxes(at).map(move |own| (at, own)));
+        let all = Boxes::of(self);
+        let boxes = peak.flat_map(|at| all.of_chunk(at).map(move |own| (at, own)));
         let mut pieces =
             self.cut(boxes.map(|(at, own)| (at, PlacedBox { begin: 0, end: 1, ..own })));
         pieces.sort_by_key(|piece| (piece.chunk, piece.own.low));

@@ -39,8 +39,9 @@ pub(super) fn describe(
         };
         let _ = write!(text, "\nwritten over {} {at}", name(link.chunk));
     }
-    if let Some(overwriter) = chains.overwriter[at] {
-        let _ = write!(text, "\noverwritten by {}", name(overwriter));
+    let overwriters: Vec<_> = chains.overwriters(at).take(SHOWN).map(name).collect();
+    if !overwriters.is_empty() {
+        let _ = write!(text, "\noverwritten by {}", overwriters.join(", "));
     }
     for part in chains.around(at).iter().take(SHOWN) {
         let _ = write!(text, "\ninside {} at {}", name(part.whole), part.offset);

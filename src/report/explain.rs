@@ -4,10 +4,10 @@ use std::{cmp::Reverse, fmt::Write};
 
 use crate::{
     Bytes, Plan, PlannedChunk, Step,
+    boxes::{Boxes, PlacedBox},
     report::{
         Size, StepNames,
         alive::{Peak, Piece, bytes_by_chunk},
-        boxes::PlacedBox,
         by_pool, count,
         fit::{line, name, text, wrapped},
         in_buffers, pool_title, printable, scoped, short,
@@ -171,9 +171,10 @@ impl<'a> From<Rest<'a>> for Place<'a> {
 
 /// The pieces of the chunks, each from the step in which its operator runs.
 fn rests(plan: &Plan) -> Vec<Rest<'_>> {
+    let boxes = Boxes::of(plan);
     let rest = |Piece { chunk: at, own }: Piece| {
         let chunk = &plan.chunks[at];
-        let is_first = plan.is_whole(at) && own.begin == plan.own_begin(chunk);
+        let is_first = boxes.is_simple(at) && own.begin == plan.own_begin(chunk);
         let begin = if is_first { chunk.begin } else { own.begin };
         Rest { chunk, own: PlacedBox { begin, ..own } }
     };

@@ -7,13 +7,12 @@ use std::{borrow::Cow, cmp::Reverse, collections::BTreeSet, fmt::Write};
 
 use crate::{
     Bytes, Plan, Step,
+    boxes::PlacedBox,
     plan::PlannedReserve,
     report::{
         Size, StepNames,
         alive::{Peak, Piece, bytes_by_chunk},
-        bound_name,
-        boxes::PlacedBox,
-        count,
+        bound_name, count,
         fit::{self, WIDTH, wrapped},
         printable,
         times::Times,

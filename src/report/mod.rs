@@ -3,7 +3,6 @@
 mod alive;
 #[cfg(feature = "tflite")]
 mod arena;
-mod boxes;
 mod compare;
 mod conflict;
 mod count;
@@ -34,7 +33,6 @@ mod times;
 mod trace;
 mod traffic;
 mod verification;
-mod visible;
 
 pub use crate::printable::printable;
 #[cfg(all(feature = "tflite", feature = "serde"))]

@@ -64,7 +64,8 @@ pub(super) struct Chains {
     pub(super) root: Vec<usize>,
     /// The index of each chunk's chain among the chains.
     pub(super) number: Vec<usize>,
-    pub(super) overwriter: Vec<Option<usize>>,
+    /// The overwritten chunks, sorted, each with one that is written over it.
+    links: Vec<(usize, usize)>,
     /// Sorted by the chunk inside.
     parts: Vec<PlannedPart>,
 }
@@ -75,22 +76,20 @@ impl Chains {
         let mut chains = Self {
             root: (0..count).collect(),
             number: vec![0; count],
-            overwriter: vec![None; count],
+            links: Vec::new(),
             parts: plan.parts.clone(),
         };
         chains.parts.sort_by_key(|part| part.chunk);
-        for (at, chunk) in plan.chunks.iter().enumerate() {
-            let overwritten = chunk.overwrites.map(|link| link.chunk);
-            if let Some(slot) = overwritten.and_then(|at| chains.overwriter.get_mut(at)) {
-                *slot = Some(at);
-            }
-        }
-        for (at, chunk) in plan.chunks.iter().enumerate() {
-            let mut next = chains.overwriter[at].filter(|_| chunk.overwrites.is_none());
+        let links = plan.chunks.iter().enumerate();
+        let links = links.filter_map(|(at, chunk)| Some((chunk.overwrites?.chunk, at)));
+        chains.links = links.filter(|&(old, _)| old < count).collect();
+        chains.links.sort_unstable();
+        for at in (0..count).filter(|&at| plan.chunks[at].overwrites.is_none()) {
             // An invalid plan may contain a cycle, but none that starts at a root.
-            while let Some(member) = next.filter(|&member| chains.root[member] == member) {
+            let mut open: Vec<usize> = chains.overwriters(at).collect();
+            while let Some(member) = open.pop() {
                 chains.root[member] = at;
-                next = chains.overwriter[member];
+                open.extend(chains.overwriters(member));
             }
         }
         let mut numbers = 0..;
@@ -103,6 +102,13 @@ impl Chains {
             chains.number[at] = chains.number[chains.root[at]];
         }
         chains
+    }
+
+    /// The chunks that are written over a chunk.
+    pub(super) fn overwriters(&self, chunk: usize) -> impl Iterator<Item = usize> + '_ {
+        let from = self.links.partition_point(|&(old, _)| old < chunk);
+        let links = self.links[from..].iter().take_while(move |&&(old, _)| old == chunk);
+        links.map(|&(_, new)| new)
     }
 
     /// The chunks that a chunk lies inside.

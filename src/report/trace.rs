@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use crate::{
     Plan, Step,
+    boxes::{Boxes, PlacedBox},
     report::{StepNames, alive::live_bytes, profile::Chains},
 };
 
@@ -13,6 +14,7 @@ use crate::{
 #[must_use]
 pub fn trace(plan: &Plan, steps: StepNames<'_>) -> String {
     let chains = Chains::new(plan);
+    let rows = rows(plan, &chains);
     let mut events = vec![
         json!({"ph": "M", "pid": 1, "name": "process_name", "args": {"name": "memplan"}}),
         json!({"ph": "M", "pid": 1, "tid": 1, "name": "thread_name", "args": {"name": "operators"}}),
@@ -22,10 +24,10 @@ pub fn trace(plan: &Plan, steps: StepNames<'_>) -> String {
         events.push(json!({"ph": "X", "pid": 1, "tid": 1, "cat": "operator", "name": name,
             "ts": time(step as Step), "dur": 1000, "args": {"step": step}}));
     }
-    let mut lives = Vec::new();
+    let (boxes, mut lives) = (Boxes::of(plan), Vec::new());
     for (at, chunk) in plan.chunks.iter().enumerate() {
         let name = |at: usize| plan.chunks.get(at).map(|chunk| &chunk.name);
-        let row = json!({"local": format!("{:#x}", chains.root[at])});
+        let row = json!({"local": format!("{:#x}", rows[at])});
         let life = |phase: &str, step: Step, args: Value| {
             json!({"ph": phase, "pid": 1, "tid": 2, "cat": "chunk", "id2": row, "name": chunk.name,
                 "ts": time(step), "args": args})
@@ -33,9 +35,9 @@ pub fn trace(plan: &Plan, steps: StepNames<'_>) -> String {
         let args = json!({"size": chunk.size, "offset": chunk.offset,
             "overwrites": chunk.overwrites.and_then(|link| name(link.chunk)),
             "chain": name(chains.root[at])});
-        for own in plan.boxes(at) {
-            lives.push(((own.begin, 1), life("b", own.begin, args.clone())));
-            lives.push(((own.end, 0), life("e", own.end, json!({}))));
+        for (begin, end) in runs(boxes.of_chunk(at)) {
+            lives.push(((begin, 1), life("b", begin, args.clone())));
+            lives.push(((end, 0), life("e", end, json!({}))));
         }
     }
     // In a row, each lifetime ends before the next begins.
@@ -52,6 +54,30 @@ pub fn trace(plan: &Plan, steps: StepNames<'_>) -> String {
         "traceEvents": events,
     });
     format!("{trace}\n")
+}
+
+/// The row of each chunk: its chain's, unless members of the chain are alive at the same time.
+fn rows(plan: &Plan, chains: &Chains) -> Vec<usize> {
+    let mut is_shared = vec![false; plan.chunks.len()];
+    for (at, chunk) in plan.chunks.iter().enumerate() {
+        let lives_on = |&next: &usize| plan.own_begin(&plan.chunks[next]) < chunk.end;
+        is_shared[chains.root[at]] |= chains.overwriters(at).nth(1).is_some()
+            || chains.overwriters(at).any(|one| lives_on(&one));
+    }
+    let row = |(at, &root): (usize, &usize)| if is_shared[root] { at } else { root };
+    chains.root.iter().enumerate().map(row).collect()
+}
+
+/// The times in which boxes are alive; those that share a step are one. They come by step.
+fn runs(boxes: impl Iterator<Item = PlacedBox>) -> Vec<(Step, Step)> {
+    let mut runs: Vec<(Step, Step)> = Vec::new();
+    for PlacedBox { begin, end, .. } in boxes {
+        match runs.last_mut() {
+            Some(last) if begin < last.1 => last.1 = last.1.max(end),
+            _ => runs.push((begin, end)),
+        }
+    }
+    runs
 }
 
 /// The time of a step in microseconds.

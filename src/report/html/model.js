@@ -60,23 +60,28 @@ class Sheet {
   constructor(data) {
     Object.assign(this, data);
     const count = (this.count = data.names.length);
-    // The link by which each chunk overwrites another, the chunk that overwrites it, and its chain:
+    // The link by which each chunk overwrites another, the chunks that overwrite it, and its chain:
     // the root, and its number among the chains.
     this.linkOf = new Array(count).fill(null);
-    this.overwriter = new Array(count).fill(null);
+    this.overwriters = new Map();
     for (const link of rows(data.links)) {
       this.linkOf[link.overwriter] = link;
-      if (link.overwritten < count) this.overwriter[link.overwritten] = link.overwriter;
+      if (link.overwritten >= count) continue;
+      if (!this.overwriters.has(link.overwritten)) this.overwriters.set(link.overwritten, []);
+      this.overwriters.get(link.overwritten).push(link.overwriter);
     }
     // The first step in which each chunk has its bytes to itself.
-    this.ownBegins = data.begins.map((begin, at) => (this.linkOf[at] ? data.ends[this.linkOf[at].overwritten] ?? begin : begin));
+    this.ownBegins = data.begins.map((begin, at) => {
+      const end = this.linkOf[at] ? data.ends[this.linkOf[at].overwritten] : undefined;
+      return end === undefined ? begin : Math.min(end, begin + 1);
+    });
     this.root = Array.from({ length: count }, (_, at) => at);
     this.chainNumber = new Array(count).fill(0);
     let chains = 0;
     for (let at = 0; at < count; at++) {
       if (this.linkOf[at]) continue;
       this.chainNumber[at] = chains++;
-      for (let next = this.overwriter[at]; next !== null && this.root[next] === next; next = this.overwriter[next]) {
+      for (const next of this.chainOf(at).slice(1)) {
         this.root[next] = at;
         this.chainNumber[next] = this.chainNumber[at];
       }
@@ -139,14 +144,11 @@ class Sheet {
     return this.drawnChunks.slice(past(this.drawnBegins, begin - this.longest - 1), past(this.drawnBegins, end + 1));
   }
 
-  // The members of a chain from the root on; each has its bytes to itself once the one before it ends.
+  // The members of a chain from the root on, each after the one that it is written over.
   chainOf(at) {
-    const members = [this.root[at]], seen = new Set(members);
-    for (let next = this.overwriter[this.root[at]]; next !== null && !seen.has(next); next = this.overwriter[next]) {
-      members.push(next);
-      seen.add(next);
-    }
-    return members;
+    const members = new Set([this.root[at]]);
+    for (const member of members) for (const next of this.overwriters.get(member) ?? []) members.add(next);
+    return [...members];
   }
 
   stepName(step) {
@@ -189,7 +191,8 @@ class Sheet {
     }
     const link = this.linkOf[at];
     if (link) lines.push(`written over ${this.names[link.overwritten]} ${link.below ? `from ${link.below} below` : `at ${link.offset}`}`);
-    if (this.overwriter[at] !== null) lines.push(`overwritten by ${this.names[this.overwriter[at]]}`);
+    const overwriters = (this.overwriters.get(at) ?? []).map((next) => this.names[next]);
+    if (overwriters.length) lines.push(`overwritten by ${overwriters.slice(0, 8).join(", ")}`);
     for (const { whole, offset } of (this.partsOf.get(at) ?? []).slice(0, 8)) lines.push(`inside ${this.names[whole]} at ${offset}`);
     const views = this.viewsOf[at].map((view) => view.name);
     if (views.length) lines.push(`views: ${views.slice(0, 8).join(", ")}${views.length > 8 ? ` and ${views.length - 8} more` : ""}`);

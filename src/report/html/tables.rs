@@ -2,10 +2,7 @@
 
 use serde::Serialize;
 
-use crate::{
-    Bytes, Plan, Step,
-    report::{alive::Piece, boxes::PlacedBox},
-};
+use crate::{Bytes, Plan, Step, boxes::PlacedBox, report::alive::Piece};
 
 /// Steps and bytes of chunks, by chunk and then by step.
 #[derive(Default, Serialize)]

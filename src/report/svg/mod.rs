@@ -13,12 +13,11 @@ use std::fmt::Write;
 
 use crate::{
     Bytes, Plan, Step,
+    boxes::PlacedBox,
     report::{
         Size, StepNames,
         alive::{Peak, Piece, live_bytes},
-        bound_name,
-        boxes::PlacedBox,
-        count,
+        bound_name, count,
         describe::describe,
         markup::Escaped,
         printable,

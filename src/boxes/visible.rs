@@ -10,11 +10,11 @@ use std::{
     ops::Range,
 };
 
-use crate::{Bytes, Step, report::boxes::PlacedBox};
+use crate::{Bytes, Step, boxes::PlacedBox};
 
 /// Cuts boxes so that no byte is in two of them at any step; of two that share bytes, the earlier one in the
 /// list keeps them. The result has the index of the box of each piece.
-pub(super) fn visible(boxes: &[PlacedBox]) -> Vec<(usize, PlacedBox)> {
+pub(crate) fn visible(boxes: &[PlacedBox]) -> Vec<(usize, PlacedBox)> {
     let is_box = |own: &PlacedBox| own.begin < own.end && own.low < own.high;
     let mut ends: Vec<Bytes> =
         boxes.iter().filter(|own| is_box(own)).flat_map(|own| [own.low, own.high]).collect();
