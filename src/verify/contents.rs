@@ -1,10 +1,10 @@
 //! The memory that a sequence needs, counted only from its operators and the places of its tensors.
 //!
 //! A *content* is what an operator writes once: the output itself and the views in the same place.
-//! It must stay untouched from the step that writes it to the last step that reads any of them.
-//! Chunks play no part here.
+//! Each of its bytes must stay untouched from the step that writes it to the last step that reads this byte: the
+//! reader of a view reads only what the view shows. Chunks play no part here.
 
-use std::ops::Range;
+use std::{collections::HashMap, ops::Range};
 
 use crate::{
     Bytes, OpSequence, Plan, Step,
@@ -13,6 +13,7 @@ use crate::{
         Violation,
         gathered::Gathered,
         places::{self, Interval, Memory, Place},
+        ranges::{self, Need},
         sharing::{Declared, Sharing},
     },
 };
@@ -26,25 +27,19 @@ pub(super) struct Content {
     /// The first step in which it has its bytes to itself: one later if it overwrites another
     /// content.
     pub(super) begin: Step,
-    /// The last step that reads it, plus 1.
+    /// The last step that reads it or some of it, plus 1.
     pub(super) end: Step,
+    /// The last step that reads all of it, plus 1.
+    whole_end: Step,
     pub(super) low: Bytes,
     /// The byte after the last, padding included.
     pub(super) high: Bytes,
     /// The content that it is written over, identified by the tensor written there.
     pub(super) overwrites: Option<usize>,
+    /// True if another content is written over it.
+    is_overwritten: bool,
     /// True if it must survive the last step.
     pub(super) kept: bool,
-}
-
-impl Content {
-    /// The bytes of an overwriter outside the content that it overwrites. It needs them from its first step
-    /// on.
-    pub(super) fn outside(&self, old: &Self) -> impl Iterator<Item = Range<Bytes>> {
-        let below = self.low..self.high.min(old.low);
-        let above = self.low.max(old.high)..self.high;
-        [below, above].into_iter().filter(|bytes| !bytes.is_empty())
-    }
 }
 
 /// All contents of a sequence.
@@ -53,8 +48,38 @@ pub(super) struct Contents {
     pub(super) shown: Vec<usize>,
     /// The content of each tensor that was written.
     pub(super) of: Vec<Option<Content>>,
+    /// The ranges of the contents that are not needed as a whole, ascending.
+    ranges: HashMap<usize, Vec<Need>>,
     /// The bytes that outputs gather in place.
     pub(super) gathered: Gathered,
+}
+
+impl Contents {
+    /// The ranges of a content with the step until which each is needed, ascending.
+    pub(super) fn needs(&self, tensor: usize) -> impl Iterator<Item = Need> {
+        let ranges = self.ranges.get(&tensor).map_or(&[][..], Vec::as_slice);
+        let content = self.of[tensor].as_ref().filter(|_| ranges.is_empty());
+        let whole = content.map(|one| Need { low: one.low, high: one.high, end: one.end });
+        whole.into_iter().chain(ranges.iter().copied())
+    }
+
+    /// Returns whether some bytes of a content are needed for longer than others.
+    pub(super) fn is_split(&self, tensor: usize) -> bool {
+        self.ranges.contains_key(&tensor)
+    }
+
+    /// Returns whether some bytes of contents are needed for longer than others.
+    pub(super) fn has_ranges(&self) -> bool {
+        !self.ranges.is_empty()
+    }
+
+    /// The bytes of an overwriter that the content under it does not need in the step that writes it. They are its own
+    /// already in this step.
+    pub(super) fn outside(&self, content: &Content) -> Vec<Range<Bytes>> {
+        let Some(old) = content.overwrites else { return Vec::new() };
+        let needs = self.needs(old).filter(|need| need.end > content.written);
+        ranges::outside(content.low..content.high, needs.map(|need| need.low..need.high))
+    }
 }
 
 /// Counts the contents. Outputs that lie where their operators may not write are violations.
@@ -68,13 +93,25 @@ pub(super) fn count(
     let contents = Contents {
         shown: (0..tensors).collect(),
         of: vec![None; tensors],
+        ranges: HashMap::new(),
         gathered: Gathered::none(tensors),
     };
-    let (is_part, viewed) = (vec![false; tensors], places::viewed(sequence));
-    let mut counter = Counter { sequence, plan, places, contents, is_part, viewed, violations };
+    let mut counter = Counter {
+        sequence,
+        plan,
+        places,
+        contents,
+        is_part: vec![false; tensors],
+        viewed: places::viewed(sequence),
+        reads: Vec::new(),
+        overwritten_again: false,
+        violations,
+    };
     counter.walk();
     counter.check_alignment();
+    counter.check_overwriters();
     counter.keep_to_the_end();
+    counter.split();
     counter.contents
 }
 
@@ -87,6 +124,10 @@ struct Counter<'a> {
     is_part: Vec<bool>,
     /// By tensor: the tensor that it is a view of, through other views, wherever the plan puts it.
     viewed: Vec<usize>,
+    /// The contents of which an operator reads only some bytes, with these bytes.
+    reads: Vec<(usize, Need)>,
+    /// True if several outputs are written over one content.
+    overwritten_again: bool,
     violations: &'a mut Vec<Violation>,
 }
 
@@ -109,8 +150,12 @@ impl<'a> Counter<'a> {
         }
         let sequence = self.sequence;
         for (step, operator) in (0..).zip(sequence.operators()) {
-            for input in &operator.inputs {
-                self.touch(input.index(), step);
+            let only_shown = places::only_shown(sequence, self.places, operator);
+            for input in operator.inputs.iter().map(|input| input.index()) {
+                self.touch(input, step);
+                if only_shown.binary_search(&input).is_err() {
+                    self.read(input, step + 1);
+                }
             }
             let mut sharing = None;
             for output in &operator.outputs {
@@ -119,10 +164,72 @@ impl<'a> Counter<'a> {
         }
     }
 
-    /// Records that a content is read in a step.
+    /// Records that a content is read or shown in a step.
     fn touch(&mut self, tensor: usize, step: Step) {
         if let Some(content) = &mut self.contents.of[self.contents.shown[tensor]] {
             content.end = content.end.max(step + 1);
+        }
+    }
+
+    /// Records that the bytes of a tensor are needed until a step.
+    fn read(&mut self, tensor: usize, end: Step) {
+        let shown = self.contents.shown[tensor];
+        let sizes = (self.size(tensor), self.size(shown));
+        let Some(content) = &mut self.contents.of[shown] else { return };
+        if shown == tensor || sizes.0 == sizes.1 {
+            content.whole_end = content.whole_end.max(end);
+        } else if let Some(Interval { low, high, .. }) = self.places[tensor].interval(sizes.0) {
+            // The padding is needed as long as the last byte.
+            let is_last = high == content.low.saturating_add(sizes.1);
+            let high = if is_last { content.high } else { high };
+            self.reads.push((shown, Need { low, high, end }));
+        }
+    }
+
+    /// Splits the contents that are not needed as a whole to their ends.
+    fn split(&mut self) {
+        let mut reads = std::mem::take(&mut self.reads);
+        let of = &self.contents.of;
+        let is_partial = |&(shown, _): &(usize, Need)| {
+            of[shown].as_ref().is_some_and(|content| content.whole_end < content.end)
+        };
+        reads.retain(is_partial);
+        reads.sort_by_key(|&(shown, _)| shown);
+        for reads in reads.chunk_by(|a, b| a.0 == b.0) {
+            let shown = reads[0].0;
+            let Some(content) = &self.contents.of[shown] else { continue };
+            let reads = reads.iter().map(|&(_, need)| need).collect();
+            let ranges = ranges::split(&(content.low..content.high), content.whole_end, reads);
+            if ranges.iter().any(|need| need.end < content.end) {
+                self.contents.ranges.insert(shown, ranges);
+            }
+        }
+    }
+
+    /// Checks that outputs of one operator share no bytes of the content that both are written over, even if nobody
+    /// reads them.
+    fn check_overwriters(&mut self) {
+        if !self.overwritten_again {
+            return;
+        }
+        let contents = self.contents.of.iter().enumerate();
+        let mut over: Vec<(usize, Step, Bytes, usize)> = contents
+            .filter_map(|(at, one)| {
+                let one = one.as_ref()?;
+                Some((one.overwrites?, one.written, one.low, at))
+            })
+            .collect();
+        over.sort_unstable();
+        for alike in over.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1)) {
+            let mut highest: Option<(Bytes, usize)> = None;
+            for &(_, step, low, at) in alike {
+                let high = low.saturating_add(self.size(at));
+                if let Some((end, first)) = highest.filter(|&(end, _)| low < end) {
+                    let (first, second, high) = (self.name(first), self.name(at), high.min(end));
+                    self.violations.push(Violation::Overlap { first, second, step, low, high });
+                }
+                highest = highest.max(Some((high, at)));
+            }
         }
     }
 
@@ -147,6 +254,9 @@ impl<'a> Counter<'a> {
             };
             shares.then_some(shown)
         });
+        if let Some(old) = overwrites.and_then(|old| self.contents.of[old].as_mut()) {
+            self.overwritten_again |= std::mem::replace(&mut old.is_overwritten, true);
+        }
         if memory == Memory::Pool && self.sequence.tensors()[tensor].size.is_none() {
             let pool_size = self.plan.pool_size;
             let chunk = self.name(tensor);
@@ -158,9 +268,11 @@ impl<'a> Counter<'a> {
             written: step,
             begin,
             end: step + 1,
+            whole_end: step + 1,
             low,
             high,
             overwrites,
+            is_overwritten: false,
             kept: false,
         });
     }
@@ -211,6 +323,7 @@ impl<'a> Counter<'a> {
                 if self.places[tensor].is_at(self.places[input.index()], *offset) {
                     self.contents.shown[tensor] = self.contents.shown[input.index()];
                     self.touch(tensor, step);
+                    self.read(tensor, step + 1);
                     return;
                 }
             }
@@ -304,13 +417,15 @@ impl<'a> Counter<'a> {
                 }
             }
         }
-        let in_pool = |&at: &usize| matches!(self.places[at], Place::Pool(_));
+        let places = self.places;
+        let in_pool = |&at: &usize| matches!(places[at], Place::Pool(_));
         let kept = (0..tensors.len()).filter(|&at| state[at]).filter(in_pool);
         for at in kept.chain(self.sequence.outputs().iter().map(|output| output.index())) {
             if let Some(content) = &mut self.contents.of[self.contents.shown[at]] {
                 content.end = content.end.max(steps);
                 content.kept = true;
             }
+            self.read(at, steps);
         }
     }
 }

@@ -4,7 +4,8 @@
 //! The shadow stores one value for each byte: the stamp of the tensor that was last written there.
 //! Every tensor is written at most once, so its id is also the version. A step
 //!
-//! 1. reads its inputs: every byte of them must still carry the stamp that it was given;
+//! 1. reads its inputs: every byte of them must still carry the stamp that it was given. An operator whose outputs are
+//!    all views in place reads only the bytes that these show;
 //! 2. overwrites its workspace;
 //! 3. writes its outputs. A view that lies where its input does moves no bytes: it *is* those bytes.
 //!    An output may destroy an input of its own operator only if it is declared to overwrite that
@@ -200,11 +201,19 @@ impl Machine<'_> {
         let mut inputs: Vec<usize> = operator.inputs.iter().map(|input| input.index()).collect();
         inputs.sort_unstable();
         inputs.dedup();
+        let only_shown = places::only_shown(self.sequence, &self.places, operator);
+        inputs.retain(|input| only_shown.binary_search(input).is_err());
         for &input in &inputs {
             self.interval(input).into_iter().for_each(|bytes| self.record(step, bytes, false));
         }
         // A lost tensor is reported once.
         inputs.retain(|&input| self.is_whole(input, When::Reads(step)));
+        let mut whole = inputs.clone();
+        if !only_shown.is_empty() {
+            let outputs = operator.outputs.iter().map(|output| output.index());
+            whole.extend(outputs.filter(|&output| self.can_show(output, step)));
+            whole.sort_unstable();
+        }
         if let Some(workspace) = workspace {
             let interval = self.workspaces[workspace].interval;
             if interval.high > self.plan.pool_size {
@@ -215,7 +224,7 @@ impl Machine<'_> {
         }
         let mut put_out = Vec::with_capacity(operator.outputs.len());
         for output in &operator.outputs {
-            if self.produce(output.index(), &inputs) {
+            if self.produce(output.index(), &whole) {
                 put_out.push(output.index());
             }
         }
@@ -232,9 +241,22 @@ impl Machine<'_> {
         }
     }
 
+    /// Records that an operator shows bytes of its input, and returns whether they are whole.
+    fn can_show(&mut self, view: usize, step: usize) -> bool {
+        let Origin::Output { dependency: Dependency::Reads { input, .. }, .. } =
+            self.sequence.tensors()[view].origin
+        else {
+            return false;
+        };
+        let Some(bytes) = self.interval(view) else { return true };
+        self.record(step, bytes, false);
+        self.are_whole(input.index(), bytes, When::Reads(step))
+    }
+
     /// Records that an operator writes an output or passes on a view of an input. Returns whether
-    /// the output must be whole when the operator ends; a view of lost bytes cannot be.
-    fn produce(&mut self, tensor: usize, whole_inputs: &[usize]) -> bool {
+    /// the output must be whole when the operator ends; a view of lost bytes cannot be. The inputs that are whole are
+    /// sorted, with the views of them that are, if the operator only shows them.
+    fn produce(&mut self, tensor: usize, whole: &[usize]) -> bool {
         let sequence = self.sequence;
         let Origin::Output { dependency, .. } = &sequence.tensors()[tensor].origin else {
             return false;
@@ -244,15 +266,15 @@ impl Machine<'_> {
             Dependency::Fresh => {}
             Dependency::Gathers(_) => {
                 let found = Gathered::in_place(sequence, &self.places, tensor).into_iter();
-                let whole = found.filter(|(input, _)| whole_inputs.binary_search(input).is_ok());
-                let from = whole.map(|(input, interval)| (interval, self.content_of[input]));
+                let found = found.filter(|(input, _)| whole.binary_search(input).is_ok());
+                let from = found.map(|(input, interval)| (interval, self.content_of[input]));
                 self.gathered.gather(tensor, from.collect());
             }
             Dependency::Reads { input, offset, .. } => {
                 let input = input.index();
                 if self.places[tensor].is_at(self.places[input], *offset) {
                     self.content_of[tensor] = self.content_of[input];
-                    return whole_inputs.binary_search(&input).is_ok();
+                    return [input, tensor].iter().any(|one| whole.binary_search(one).is_ok());
                 }
             }
             Dependency::Overwrites(overwrites) => {
@@ -360,10 +382,14 @@ impl Machine<'_> {
 
     /// Returns whether every byte of a tensor carries its stamp; if not, adds a violation.
     fn is_whole(&mut self, tensor: usize, when: When) -> bool {
+        self.interval(tensor).is_none_or(|bytes| self.are_whole(tensor, bytes, when))
+    }
+
+    /// As [`is_whole`](Self::is_whole), for some bytes of the tensor.
+    fn are_whole(&mut self, tensor: usize, bytes: Interval, when: When) -> bool {
         let sequence = self.sequence;
         let name = || sequence.tensors()[tensor].name.to_string();
-        let Some(interval) = self.interval(tensor) else { return true };
-        let owners = self.gathered.owners(self.content_of[tensor], interval);
+        let owners = self.gathered.owners(self.content_of[tensor], bytes);
         owners.into_iter().all(|(bytes, owner)| self.holds(bytes, Stamp::Tensor(owner), name, when))
     }
 

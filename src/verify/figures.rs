@@ -9,6 +9,7 @@ use std::ops::Range;
 
 use crate::{
     Bytes, Plan, Problem, Step,
+    boxes::{Boxes, PlacedBox},
     covered::{self, Covered},
     verify::{Figure, Violation},
 };
@@ -28,8 +29,10 @@ pub(super) struct Life {
     pub(super) low: u128,
     /// The size without padding.
     pub(super) size: Bytes,
-    /// The bytes that it needs in the step before `begin`, outside the chunk that it overwrites.
+    /// The bytes that it needs in the step before `begin`, because the chunk that it overwrites does not need them.
     pub(super) outside: Vec<Span>,
+    /// The bytes that it needs from one step to another, if it does not need all of them from `begin` to `end`.
+    pub(super) ranges: Vec<(Step, Step, Span)>,
 }
 
 /// Addresses, counted as `low` is.
@@ -60,7 +63,27 @@ impl Counted {
                 low: base + u128::from(chunk.offset),
                 size: chunk.size,
                 outside: plan.outside(chunk).map(span).collect(),
+                ranges: Vec::new(),
             }
+        });
+        Self::of_lives(plan, steps, lives)
+    }
+
+    /// Counts from the chunks that the plan of a sequence lists, with its own windows and links.
+    pub(super) fn of_boxes(plan: &Plan, steps: Step) -> Self {
+        let boxes = Boxes::of(plan);
+        if boxes.are_simple() {
+            return Self::of_table(plan, steps);
+        }
+        let lives = plan.chunks.iter().enumerate().map(|(at, chunk)| {
+            let base = covered::base(chunk.pool);
+            let ranges = boxes.of_chunk(at).map(|PlacedBox { begin, end, low, high }| {
+                let Span { low, high } = (low..high).into();
+                (begin, end, Span { low: base + low, high: base + high })
+            });
+            let low = base + u128::from(chunk.offset);
+            let ranges = ranges.collect();
+            Life { begin: 0, end: 0, low, size: chunk.size, outside: Vec::new(), ranges }
         });
         Self::of_lives(plan, steps, lives)
     }
@@ -78,6 +101,7 @@ impl Counted {
                 // Only problems that are not plain have overwriters that extend beyond the
                 // overwritten chunk.
                 outside: Vec::new(),
+                ranges: Vec::new(),
             }
         });
         Self::of_lives(plan, problem.steps(), lives)
@@ -87,12 +111,13 @@ impl Counted {
         let alignment = u128::from(plan.alignment);
         let mut naive_size = 0;
         let mut needs: Vec<(Step, Step, Span)> = Vec::new();
-        for Life { begin, end, low, size, outside } in lives.filter(|life| life.size > 0) {
+        for Life { begin, end, low, size, outside, ranges } in lives.filter(|life| life.size > 0) {
             let bytes = u128::from(size) + u128::from(plan.padding);
             naive_size += bytes.next_multiple_of(alignment);
-            if begin < end {
+            if begin < end && ranges.is_empty() {
                 needs.push((begin, end, Span { low, high: low + bytes }));
             }
+            needs.extend(ranges.into_iter().filter(|(begin, end, _)| begin < end));
             needs.extend(outside.into_iter().map(|span| (begin.saturating_sub(1), begin, span)));
         }
         let sizes = Sizes { alignment, cut_off: cut_off(plan) };
@@ -190,6 +215,13 @@ fn cover(needs: &[(Step, Step, Span)], sizes: Sizes) -> (u128, Step) {
         }
     }
     (alive, peak_step)
+}
+
+/// Checks that all figures agree with one of the counts; otherwise returns what is wrong by the count that agrees with
+/// most.
+pub(super) fn check_together(plan: &Plan, counted: &[Counted]) -> Vec<Violation> {
+    let checks = counted.iter().map(|one| check(plan, std::slice::from_ref(one)));
+    checks.min_by_key(Vec::len).unwrap_or_default()
 }
 
 /// Checks that every figure agrees with one of the counts.

@@ -6,7 +6,8 @@
 //! 1. it has every chunk of its problem, and every tensor of its sequence, once, with their sizes
 //!    and lifetimes, and nothing else;
 //! 2. no two chunks that are alive in the same step share a byte, except that an overwriter may
-//!    share the bytes of the chunk that it overwrites in the last step of that chunk;
+//!    share the bytes of the chunk that it overwrites in the last step of that chunk. In the plan of a sequence, each
+//!    byte lives until its own last reader;
 //! 3. an overwriter lies exactly at its offset in the chunk that it overwrites, was allowed to, and
 //!    every required overwrite is accepted;
 //! 4. every chunk that overwrites nothing lies at a multiple of the alignment;
@@ -27,6 +28,12 @@
 //! and lifetimes, the overwrites, the bound and the peak are counted again from the operators, and
 //! the plan must agree. An output may be written over an input only where that is declared, and
 //! only if no other tensor of its operator is destroyed (rule d of lowering).
+//!
+//! Of a chunk of a sequence, each byte is needed until the last operator that reads this byte: the reader of a view
+//! reads the bytes that the view shows, and an operator that only passes on views in place reads what these show. So an
+//! output may be written over some bytes of a chunk while others are still read, and several outputs over different
+//! bytes. The plan may list windows: the steps in which a chunk needs only some of its bytes, and these. A chunk lives
+//! until its last byte is no longer needed, and until the last operator that shows some of it.
 //!
 //! A problem [that is not plain](crate::Problem::is_plain) has more rules: a chunk lies in a pool that exists
 //! and that it may use, at its pin, at its own alignment, below the capacity, outside the reserved bytes;
@@ -57,6 +64,7 @@ mod joined;
 mod places;
 mod pools;
 mod problem;
+mod ranges;
 mod reserved;
 mod same_bytes;
 mod sequence;
@@ -69,6 +77,7 @@ mod sweep;
 mod table;
 mod verifier;
 mod violation;
+mod windows;
 
 pub use smaller::{copied_views, verify_smaller};
 pub use stated::{Field, Figure};
@@ -78,8 +87,10 @@ pub use violation::Violation;
 use std::collections::HashSet;
 
 use crate::{
-    Bytes, InputRef, OpSequence, Plan, Problem, TensorPlace, lower::LoweringOptions,
-    sequence::Origin, verify::figures::Counted,
+    Bytes, InputRef, OpSequence, Plan, Problem, TensorPlace,
+    lower::LoweringOptions,
+    sequence::Origin,
+    verify::{figures::Counted, table::Links},
 };
 
 /// Returns everything that is wrong with a plan; empty if it is right. A [`Verifier`] can require
@@ -125,7 +136,7 @@ fn of_problem(problem: &Problem, plan: &Plan) -> Vec<Violation> {
         violations.extend(bodies::none(plan));
         return violations;
     }
-    violations.extend(table::check(plan));
+    violations.extend(table::check(plan, Links::OfProblem));
     violations.extend(bodies::none(plan));
     if plan.alignment.is_power_of_two() {
         // A plan may accept other requests than the problem does.
@@ -140,7 +151,7 @@ fn of_sequence(sequence: &OpSequence, plan: &Plan) -> Vec<Violation> {
     let mut violations = dangling(plan);
     violations.extend(pools::check(sequence, plan));
     let plan = &*pools::in_one(plan);
-    violations.extend(table::check(plan));
+    violations.extend(table::check(plan, Links::OfSequence));
     if let Some(flat) = bodies::flatten(sequence, plan, of_sequence, &mut violations) {
         violations.extend(sequence::check(&flat, plan));
     }
@@ -180,12 +191,16 @@ fn supplied(sequence: &OpSequence, plan: &Plan, options: LoweringOptions) -> Vec
 }
 
 /// The most bytes alive at one step, which every pool needs for the chunks and links of this plan.
-/// The chunks count as the plan lists them.
-fn bytes_alive(plan: &Plan) -> Bytes {
+/// The chunks count as the plan lists them; those of a sequence with their windows.
+fn bytes_alive(plan: &Plan, links: Links) -> Bytes {
     if !plan.alignment.is_power_of_two() {
         return 0;
     }
-    Counted::of_table(plan, plan.steps).bytes_alive()
+    let counted = match links {
+        Links::OfProblem => Counted::of_table(plan, plan.steps),
+        Links::OfSequence => Counted::of_boxes(plan, plan.steps),
+    };
+    counted.bytes_alive()
 }
 
 /// The most bytes alive at one step of a problem that is not plain, with its pools, holes, windows

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use crate::{
     Bytes, OpSequence, Plan, PlannedChunk, Step, TensorPlace,
-    sequence::{Dependency, Origin, Overwrite, TensorId},
+    sequence::{Dependency, OperatorNode, Origin, Overwrite, TensorId},
     verify::{Field, Violation},
 };
 
@@ -102,6 +102,30 @@ pub(super) fn viewed(sequence: &OpSequence) -> Vec<usize> {
         }
     }
     viewed
+}
+
+/// The inputs, sorted, of which an operator uses only the bytes that its outputs show, because all of its outputs are
+/// views in place and it runs nothing. It has none if it does more than that.
+pub(super) fn only_shown(
+    sequence: &OpSequence,
+    places: &[Place],
+    operator: &OperatorNode,
+) -> Vec<usize> {
+    let mut inputs = Vec::new();
+    for &output in operator.outputs.iter().filter(|_| operator.bodies.is_empty()) {
+        let tensor = sequence.tensor(output);
+        match tensor.origin {
+            Origin::Output { dependency: Dependency::Reads { input, offset }, .. }
+                if tensor.size == Some(0)
+                    || places[output.index()].is_at(places[input.index()], offset) =>
+            {
+                inputs.push(input.index());
+            }
+            _ => return Vec::new(),
+        }
+    }
+    inputs.sort_unstable();
+    inputs
 }
 
 /// The places of all tensors.

@@ -77,20 +77,7 @@ pub(super) fn check(sequence: &OpSequence, plan: &Plan) -> Vec<Violation> {
     } else if plan.traffic > 0 {
         violations.push(Violation::WrongTraffic { expected: 0, found: plan.traffic });
     }
-    violations.extend(check_stated(plan));
-    violations
-}
-
-/// Checks what a plan states of its chunks beyond the sequence: pins, which are the caller's, and holes or windows,
-/// which chunks of a sequence never have.
-fn check_stated(plan: &Plan) -> Vec<Violation> {
-    let mut violations = Vec::new();
-    for window in &plan.windows {
-        violations.push(match plan.chunks.get(window.chunk) {
-            Some(chunk) => Violation::OtherWindows { chunk: chunk.name.to_string() },
-            None => Violation::NoSuchChunk { user: "a window".to_owned() },
-        });
-    }
+    // Pins are the caller's.
     if plan.pinned.iter().any(|&chunk| chunk >= plan.chunks.len()) {
         violations.push(Violation::NoSuchChunk { user: "a pin".to_owned() });
     }

@@ -6,13 +6,16 @@ use std::{collections::HashSet, ops::Range};
 
 use crate::{
     Bytes, OpSequence, Plan, Step,
+    boxes::PlacedBox,
     verify::{
         Field, Violation,
         contents::{self, Content, Contents},
-        figures::{self, Counted, Life},
+        figures::{self, Counted, Life, Span},
         places::{self, Memory, Places, Workspace},
+        ranges::{self, Need},
         streams,
         sweep::{Rectangle, overlaps},
+        windows,
     },
 };
 
@@ -21,6 +24,7 @@ pub(super) fn check(sequence: &OpSequence, plan: &Plan) -> Vec<Violation> {
     checker.check_chunks();
     checker.check_links();
     checker.check_parts();
+    checker.check_windows();
     checker.check_overlaps();
     checker.check_streams();
     checker.check_figures();
@@ -166,7 +170,7 @@ impl<'a> Checker<'a> {
         let mut rectangles: Vec<(Memory, Rectangle<Owner<'_>>)> = Vec::new();
         for (at, content) in self.contents.of.iter().enumerate() {
             let Some(content) = content else { continue };
-            let &Content { memory, written, begin, end, low, high, .. } = content;
+            let &Content { memory, written, begin, low, .. } = content;
             let owner = Owner { name: self.name(at), content: Some(at), overwritten: None };
             if let Some(old) =
                 content.overwrites.filter(|&old| self.contents.gathered.is_shared(old))
@@ -179,11 +183,13 @@ impl<'a> Checker<'a> {
                 let (end, high) = (written + 1, low.saturating_add(size));
                 rectangles.push((memory, Rectangle { owner, begin: written, end, low, high }));
             }
-            rectangles.extend(self.outside(content).map(|bytes| {
+            rectangles.extend(self.contents.outside(content).into_iter().map(|bytes| {
                 let (owner, low, high) = (owner.clone(), bytes.start, bytes.end);
                 (memory, Rectangle { owner, begin: written, end: begin, low, high })
             }));
-            rectangles.push((memory, Rectangle { owner, begin, end, low, high }));
+            rectangles.extend(self.contents.needs(at).map(|Need { low, high, end }| {
+                (memory, Rectangle { owner: owner.clone(), begin, end, low, high })
+            }));
         }
         rectangles.extend(self.workspaces.iter().map(|workspace| {
             let begin = workspace.step as Step;
@@ -202,12 +208,6 @@ impl<'a> Checker<'a> {
             ));
         }
         self.violations.extend(found);
-    }
-
-    /// The bytes of a content outside the one that it overwrites.
-    fn outside(&self, content: &Content) -> impl Iterator<Item = Range<Bytes>> {
-        let old = content.overwrites.and_then(|old| self.contents.of[old].as_ref());
-        old.into_iter().flat_map(|old| content.outside(old))
     }
 
     /// Returns whether two contents have the same bytes where they overlap.
@@ -285,13 +285,53 @@ impl<'a> Checker<'a> {
         }
     }
 
-    fn check_figures(&mut self) {
-        let contents = self.in_pool().map(|(tensor, content)| Life {
-            begin: content.begin,
-            end: content.end,
-            low: content.low.into(),
-            size: self.sequence.tensors()[tensor].size.unwrap_or(0),
-            outside: self.outside(content).map(Into::into).collect(),
+    /// Checks the windows that the plan lists.
+    fn check_windows(&mut self) {
+        if self.plan.windows.is_empty() {
+            return;
+        }
+        let mut held: Vec<Vec<PlacedBox>> = vec![Vec::new(); self.plan.chunks.len()];
+        for (tensor, content) in self.in_pool() {
+            let Some(chunk) = self.chunk_of(tensor) else { continue };
+            let size = self.sequence.tensors()[tensor].size.unwrap_or(Bytes::MAX);
+            let mut need = |steps: Range<Step>, bytes: Range<Bytes>| {
+                let (low, high) = (bytes.start - content.low, (bytes.end - content.low).min(size));
+                held[chunk].push(PlacedBox { begin: steps.start, end: steps.end, low, high });
+            };
+            for bytes in self.contents.outside(content) {
+                need(content.written..content.begin, bytes);
+            }
+            for Need { low, high, end } in self.contents.needs(tensor) {
+                need(content.begin..end, low..high);
+            }
+        }
+        for workspace in &self.workspaces {
+            let (begin, high) =
+                (workspace.step as Step, workspace.interval.high - workspace.interval.low);
+            held[workspace.chunk].push(PlacedBox { begin, end: begin + 1, low: 0, high });
+        }
+        windows::check(self.plan, |chunk| held[chunk].clone(), &mut self.violations);
+    }
+
+    /// The lifetimes of the contents and workspaces, whose bytes are counted one by one or all until the last is no
+    /// longer needed.
+    fn lives(&self, is_by_byte: bool) -> impl Iterator<Item = Life> {
+        let contents = self.in_pool().map(move |(tensor, content)| {
+            let &Content { begin, end, low, high, .. } = content;
+            let mut outside = Vec::new();
+            let mut ranges = Vec::new();
+            if is_by_byte {
+                outside.extend(self.contents.outside(content).into_iter().map(Span::from));
+                let needs = self.contents.needs(tensor).filter(|_| self.contents.is_split(tensor));
+                ranges.extend(needs.map(|need| (begin, need.end, (need.low..need.high).into())));
+            } else if let Some(old) =
+                content.overwrites.and_then(|old| self.contents.of[old].as_ref())
+            {
+                let left = ranges::outside(low..high, std::iter::once(old.low..old.high));
+                outside.extend(left.into_iter().map(Span::from));
+            }
+            let size = self.sequence.tensors()[tensor].size.unwrap_or(0);
+            Life { begin, end, low: low.into(), size, outside, ranges }
         });
         let workspaces = self.workspaces.iter().map(|workspace| Life {
             begin: workspace.step as Step,
@@ -299,13 +339,24 @@ impl<'a> Checker<'a> {
             low: workspace.interval.low.into(),
             size: workspace.interval.high - workspace.interval.low,
             outside: Vec::new(),
+            ranges: Vec::new(),
         });
+        contents.chain(workspaces)
+    }
+
+    fn check_figures(&mut self) {
         if self.plan.alignment.is_power_of_two() {
             let steps = self.sequence.operators().len() as Step;
-            let counted = Counted::of_lives(self.plan, steps, contents.chain(workspaces));
+            let mut counted = vec![Counted::of_lives(self.plan, steps, self.lives(true))];
+            if self.contents.has_ranges() {
+                counted.push(Counted::of_lives(self.plan, steps, self.lives(false)));
+                counted.push(Counted::of_boxes(self.plan, steps));
+            }
             let has_step = self.sequence.streams() == 1;
-            let counted = if has_step { counted } else { counted.without_peak() };
-            let found = figures::check(self.plan, &[counted]);
+            if !has_step {
+                counted = counted.into_iter().map(Counted::without_peak).collect();
+            }
+            let found = figures::check_together(self.plan, &counted);
             self.violations.extend(found);
             if has_step && !self.plan.peak.is_empty() {
                 self.violations.push(Violation::PeakOnOneStream);

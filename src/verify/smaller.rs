@@ -14,7 +14,9 @@ use crate::{
     verify::{
         Violation, bodies, dangling, execute,
         places::{self, Place},
-        pools, sequence, table, without_repeats,
+        pools, sequence,
+        table::{self, Links},
+        without_repeats,
     },
 };
 
@@ -49,7 +51,7 @@ pub fn verify_smaller(sequence: &OpSequence, plan: &Plan) -> Vec<Violation> {
     let mut violations = dangling(plan);
     violations.extend(pools::check_places(plan));
     let plan = pools::in_one(plan);
-    violations.extend(table::check(&plan));
+    violations.extend(table::check(&plan, Links::OfSequence));
     let mut small = shrunk(sequence, &plan);
     if let Some(flat) = bodies::flatten(sequence, &small, verify_smaller, &mut violations) {
         rename_workspaces(&flat, &plan, &mut small);

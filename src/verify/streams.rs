@@ -160,7 +160,7 @@ pub(super) fn check(
                 begin: order.before[index(written)].clone(),
                 end: order.after[index(written)].clone(),
             };
-            let outside = contents.of[old].iter().flat_map(|old| content.outside(old));
+            let outside = contents.outside(content).into_iter();
             written_over.extend(outside.map(|bytes| while_it_runs(None, bytes)));
             if contents.gathered.is_shared(old) {
                 // It must not destroy what shares its bytes with the overwritten content and is still needed.

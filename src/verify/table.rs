@@ -2,6 +2,7 @@
 
 use crate::{
     Bytes, Plan, PlannedChunk, PlannedLink,
+    boxes::{Boxes, PlacedBox},
     plan::PlannedPart,
     verify::{
         Violation,
@@ -11,13 +12,35 @@ use crate::{
     },
 };
 
-pub(super) fn check(plan: &Plan) -> Vec<Violation> {
+/// The rules for the links of a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Links {
+    /// A chunk has one overwriter, which begins in its last step.
+    OfProblem,
+    /// A chunk has overwriters of different bytes, and each may begin before the last step: from then on, the chunk no
+    /// longer has the bytes that both have. Windows count.
+    OfSequence,
+}
+
+pub(super) fn check(plan: &Plan, links: Links) -> Vec<Violation> {
     let mut violations = Vec::new();
     check_pool(plan, &mut violations);
-    check_links(plan, &mut violations);
+    check_links(plan, links, &mut violations);
     check_objects(plan, &mut violations);
     let gathered = gathered(plan, &mut violations);
-    let rectangles: Vec<_> = (0..plan.chunks.len()).flat_map(|at| rectangles(plan, at)).collect();
+    let boxes = Boxes::of(plan);
+    let rectangles: Vec<_> = if links == Links::OfProblem || boxes.are_simple() {
+        (0..plan.chunks.len()).flat_map(|at| rectangles(plan, at)).collect()
+    } else {
+        let rectangle = |(owner, PlacedBox { begin, end, low, high })| Rectangle {
+            owner,
+            begin,
+            end,
+            low,
+            high,
+        };
+        boxes.all().map(rectangle).collect()
+    };
     violations.extend(overlaps(
         &rectangles,
         |&chunk| plan.chunks[chunk].name.to_string(),
@@ -122,15 +145,19 @@ fn gathered(plan: &Plan, violations: &mut Vec<Violation>) -> Gathered {
 }
 
 /// Checks rule 3, as far as the table alone shows it.
-fn check_links(plan: &Plan, violations: &mut Vec<Violation>) {
+fn check_links(plan: &Plan, links: Links, violations: &mut Vec<Violation>) {
     let mut overwriters: Vec<Option<usize>> = vec![None; plan.chunks.len()];
+    let mut again = Vec::new();
     for (at, chunk) in plan.chunks.iter().enumerate() {
         let Some(PlannedLink { chunk: overwritten, offset, below }) = link(plan, chunk) else {
             continue;
         };
         let old = &plan.chunks[overwritten];
         let name = |chunk: &PlannedChunk| chunk.name.to_string();
-        if let Some(first) = overwriters[overwritten].replace(at) {
+        let first = overwriters[overwritten].replace(at);
+        if let (Some(first), Links::OfSequence) = (first, links) {
+            again.extend([first, at]);
+        } else if let Some(first) = first {
             violations.push(Violation::OverwrittenTwice {
                 overwritten: name(old),
                 first: name(&plan.chunks[first]),
@@ -154,7 +181,12 @@ fn check_links(plan: &Plan, violations: &mut Vec<Violation>) {
                 overwritten: name(old),
             });
         }
-        if old.end.checked_sub(1) != Some(chunk.begin) {
+        let last = old.end.checked_sub(1);
+        let is_in_time = match links {
+            Links::OfProblem => last == Some(chunk.begin),
+            Links::OfSequence => old.begin <= chunk.begin && last >= Some(chunk.begin),
+        };
+        if !is_in_time {
             violations.push(Violation::OverwriteOutOfTime {
                 overwriter: name(chunk),
                 overwritten: name(old),
@@ -163,8 +195,37 @@ fn check_links(plan: &Plan, violations: &mut Vec<Violation>) {
             });
         }
     }
+    check_ranges(plan, again, violations);
     if let Some(chunk) = cycle(plan) {
         violations.push(Violation::OverwriteCycle { chunk });
+    }
+}
+
+/// Checks that overwriters of one chunk are written over different bytes of it.
+fn check_ranges(plan: &Plan, mut overwriters: Vec<usize>, violations: &mut Vec<Violation>) {
+    overwriters.sort_unstable();
+    overwriters.dedup();
+    let over = |at: usize| Some((link(plan, &plan.chunks[at])?.chunk, plan.chunks[at].offset, at));
+    let mut links: Vec<(usize, Bytes, usize)> = overwriters.into_iter().filter_map(over).collect();
+    links.sort_unstable();
+    let name = |at: usize| plan.chunks[at].name.to_string();
+    for links in links.chunk_by(|a, b| a.0 == b.0) {
+        let old = &plan.chunks[links[0].0];
+        let bottom = |at: usize| plan.chunks[at].offset.max(old.offset);
+        // The overwriter that reaches highest so far.
+        let mut highest = (0, links[0].2);
+        for &(overwritten, low, at) in links {
+            let high = low.saturating_add(plan.chunks[at].size);
+            if bottom(at) < highest.0.min(old.offset.saturating_add(old.size)) && bottom(at) < high
+            {
+                violations.push(Violation::OverwrittenTwice {
+                    overwritten: name(overwritten),
+                    first: name(highest.1.min(at)),
+                    second: name(highest.1.max(at)),
+                });
+            }
+            highest = highest.max((high, at));
+        }
     }
 }
 

@@ -4,8 +4,8 @@ use crate::{
     Bytes, InputRef, Plan, ProblemError,
     lower::LoweringOptions,
     verify::{
-        Figure, Violation, bytes_alive, bytes_needed, execute, placing, supplied, verify,
-        verify_smaller, without_repeats,
+        Figure, Violation, bytes_alive, bytes_needed, execute, placing, supplied, table::Links,
+        verify, verify_smaller, without_repeats,
     },
 };
 
@@ -140,7 +140,7 @@ impl Verifier {
                     violations.extend(execute(sequence, plan));
                     violations = without_repeats(violations);
                 }
-                Ok(Verification { violations, bytes_alive: bytes_alive(plan) })
+                Ok(Verification { violations, bytes_alive: bytes_alive(plan, Links::OfSequence) })
             }
             InputRef::Problem(_) if self.execute => Err(VerifyError::NothingToRun),
             InputRef::Problem(problem) => {
@@ -151,7 +151,7 @@ impl Verifier {
                 if let Some(bytes_alive) = bytes_needed(&asked, plan) {
                     return Ok(Verification { violations, bytes_alive });
                 }
-                let mut bytes_alive = bytes_alive(plan);
+                let mut bytes_alive = bytes_alive(plan, Links::OfProblem);
                 // The plan may accept fewer requests than the problem does.
                 let placed = asked.with_alignment(plan.alignment);
                 if let Ok(placed) = placed.and_then(|placed| placed.with_padding(plan.padding)) {

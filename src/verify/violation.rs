@@ -53,7 +53,8 @@ pub enum Violation {
         /// The overwritten chunk.
         overwritten: String,
     },
-    /// An overwriter that does not begin in the last step of the overwritten chunk.
+    /// An overwriter that does not begin in the last step of the overwritten chunk. In the plan of a sequence, it may
+    /// begin before.
     #[error(
         "'{overwriter}' begins in step {begin} and overwrites '{overwritten}', whose last step is {last}"
     )]
@@ -67,7 +68,7 @@ pub enum Violation {
         /// The last step of the overwritten chunk.
         last: Step,
     },
-    /// A chunk with two overwriters.
+    /// A chunk with two overwriters. In the plan of a sequence, both are written over the same bytes of it.
     #[error("'{overwritten}' is overwritten by both '{first}' and '{second}'")]
     OverwrittenTwice {
         /// The overwritten chunk.
@@ -562,6 +563,36 @@ pub enum Violation {
     OtherWindows {
         /// The chunk.
         chunk: String,
+    },
+    /// A window in the plan of a sequence that is empty, or not inside its chunk.
+    #[error(
+        "the plan lists the bytes [{low}, {high}) of '{chunk}' for the steps [{begin}, {end}), which are none or not all in its life"
+    )]
+    WindowOutside {
+        /// The chunk.
+        chunk: String,
+        /// The first step of the window.
+        begin: Step,
+        /// The step after the last.
+        end: Step,
+        /// The lowest byte, from the start of the chunk.
+        low: Bytes,
+        /// The byte after the highest.
+        high: Bytes,
+    },
+    /// Bytes of a chunk of a sequence that are needed in a step, and that none of the windows for this step has.
+    #[error(
+        "'{chunk}' needs its bytes [{low}, {high}) in step {step}, but the plan lists only others for this step"
+    )]
+    WindowTooSmall {
+        /// The chunk.
+        chunk: String,
+        /// The step.
+        step: Step,
+        /// The lowest of the bytes, from the start of the chunk.
+        low: Bytes,
+        /// The byte after the highest.
+        high: Bytes,
     },
     /// A chunk that the problem pins, and the plan does not list as pinned.
     #[error("'{chunk}' is pinned, but the plan does not say so")]
