@@ -48,6 +48,8 @@ pub(super) struct Contents {
     pub(super) shown: Vec<usize>,
     /// The content of each tensor that was written.
     pub(super) of: Vec<Option<Content>>,
+    /// The tensors that must survive the last step.
+    pub(super) kept: Vec<usize>,
     /// The ranges of the contents that are not needed as a whole, ascending.
     ranges: HashMap<usize, Vec<Need>>,
     /// The bytes that outputs gather in place.
@@ -93,6 +95,7 @@ pub(super) fn count(
     let contents = Contents {
         shown: (0..tensors).collect(),
         of: vec![None; tensors],
+        kept: Vec::new(),
         ranges: HashMap::new(),
         gathered: Gathered::none(tensors),
     };
@@ -155,6 +158,12 @@ impl<'a> Counter<'a> {
                 self.touch(input, step);
                 if only_shown.binary_search(&input).is_err() {
                     self.read(input, step + 1);
+                } else {
+                    // It may show none of the bytes.
+                    let content = self.contents.of[self.contents.shown[input]].as_ref();
+                    let low = content.map_or(0, |content| content.low);
+                    let none = Need { low, high: low, end: step + 1 };
+                    self.reads.push((self.contents.shown[input], none));
                 }
             }
             let mut sharing = None;
@@ -425,6 +434,7 @@ impl<'a> Counter<'a> {
                 content.end = content.end.max(steps);
                 content.kept = true;
             }
+            self.contents.kept.push(at);
             self.read(at, steps);
         }
     }

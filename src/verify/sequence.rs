@@ -167,11 +167,13 @@ impl<'a> Checker<'a> {
 
     /// Checks rule 2 for contents and workspaces, in the pool and in supplied tensors.
     fn check_overlaps(&mut self) {
+        let mut found = Vec::new();
         let mut rectangles: Vec<(Memory, Rectangle<Owner<'_>>)> = Vec::new();
         for (at, content) in self.contents.of.iter().enumerate() {
             let Some(content) = content else { continue };
             let &Content { memory, written, begin, low, .. } = content;
             let owner = Owner { name: self.name(at), content: Some(at), overwritten: None };
+            found.extend(self.destroys(at, content));
             if let Some(old) =
                 content.overwrites.filter(|&old| self.contents.gathered.is_shared(old))
             {
@@ -198,7 +200,6 @@ impl<'a> Checker<'a> {
             (workspace.interval.memory, Rectangle { owner, begin, end: begin + 1, low, high })
         }));
         rectangles.sort_by_key(|(memory, _)| *memory);
-        let mut found = Vec::new();
         for alike in rectangles.chunk_by(|a, b| a.0 == b.0).filter(|alike| alike.len() > 1) {
             let alike: Vec<_> = alike.iter().map(|(_, one)| one.clone()).collect();
             found.extend(overlaps(
@@ -210,6 +211,36 @@ impl<'a> Checker<'a> {
         self.violations.extend(found);
     }
 
+    /// Finds bytes of an overwritten content that are read after a content is written there, even if nobody reads that.
+    fn destroys(&self, at: usize, content: &Content) -> Option<Violation> {
+        let old = content.overwrites?;
+        let interval = |tensor: usize| {
+            let size = self.sequence.tensors()[tensor].size.unwrap_or(Bytes::MAX);
+            self.places.of[tensor].interval(size)
+        };
+        // Writing destroys no padding.
+        let lost = interval(at)?.common(&interval(old)?)?;
+        let steps = self.sequence.operators().len() as Step;
+        let is_kept = |&tensor: &usize| {
+            self.contents.shown[tensor] == old
+                && interval(tensor).is_some_and(|bytes| bytes.common(&lost).is_some())
+        };
+        if content.written + 1 == steps && self.contents.kept.iter().any(is_kept) {
+            let (overwriter, overwritten) = (self.name(at).to_owned(), self.name(old).to_owned());
+            return Some(Violation::OverwriteOfKept { overwriter, overwritten });
+        }
+        let is_lost = |need: &Need| {
+            let shares = lost.low.max(need.low) < lost.high.min(need.high);
+            shares && need.end > content.written + 1
+        };
+        self.contents.needs(old).find(is_lost).map(|need| Violation::OverwriteOutOfTime {
+            overwriter: self.name(at).to_owned(),
+            overwritten: self.name(old).to_owned(),
+            begin: content.written,
+            last: need.end - 1,
+        })
+    }
+
     /// Returns whether two contents have the same bytes where they overlap.
     fn may_share(&self, x: &Rectangle<Owner<'_>>, y: &Rectangle<Owner<'_>>) -> bool {
         let real = |one: &Rectangle<Owner<'_>>| {
@@ -219,21 +250,26 @@ impl<'a> Checker<'a> {
             Some((content, one.low, one.high.min(end)))
         };
         let gathered = &self.contents.gathered;
+        // The operator is the last that needs it, and rule d says which of its inputs it may destroy.
+        let is_over = |other: usize, new: &Rectangle<Owner<'_>>, end: Step| {
+            let of = self.contents.of[other].as_ref();
+            of.is_some_and(|of| of.written < new.begin && end <= new.end && !of.kept)
+        };
         // A content that shares no bytes with the overwritten one cannot lie there in that step.
-        let is_harmless = |new: &Owner<'_>, other: &Owner<'_>| {
-            let related =
-                |old: usize| other.content.is_some_and(|other| gathered.related(old, other));
-            let is_same = new.content == other.content || new.overwritten == other.content;
-            new.overwritten.is_some_and(|old| is_same || !related(old))
+        let is_harmless = |new: &Rectangle<Owner<'_>>, other: &Rectangle<Owner<'_>>| {
+            let (owner, end) = (&new.owner, other.end);
+            let other = other.owner.content;
+            let related = |old: usize| other.is_some_and(|other| gathered.related(old, other));
+            let is_same = owner.content == other || owner.overwritten == other;
+            owner.overwritten.is_some_and(|old| {
+                is_same || !related(old) || other.is_some_and(|other| is_over(other, new, end))
+            })
         };
         let is_written = x.owner.overwritten.is_some() || y.owner.overwritten.is_some();
         real(x).zip(real(y)).is_some_and(|(of_x, of_y)| {
             // Writing destroys no padding.
             let is_padding = is_written && of_x.1.max(of_y.1) >= of_x.2.min(of_y.2);
-            is_padding
-                || is_harmless(&x.owner, &y.owner)
-                || is_harmless(&y.owner, &x.owner)
-                || gathered.may_share(of_x, of_y)
+            is_padding || is_harmless(x, y) || is_harmless(y, x) || gathered.may_share(of_x, of_y)
         })
     }
 

@@ -68,6 +68,14 @@ pub enum Violation {
         /// The last step of the overwritten chunk.
         last: Step,
     },
+    /// An output of the last operator that is written over a graph output, or the state of a variable in the pool.
+    #[error("'{overwriter}' overwrites '{overwritten}', which must be kept after the last step")]
+    OverwriteOfKept {
+        /// The overwriter.
+        overwriter: String,
+        /// The overwritten tensor.
+        overwritten: String,
+    },
     /// A chunk with two overwriters. In the plan of a sequence, both are written over the same bytes of it.
     #[error("'{overwritten}' is overwritten by both '{first}' and '{second}'")]
     OverwrittenTwice {

@@ -14,6 +14,7 @@ pub mod judge;
 pub mod machine;
 pub mod mutants;
 pub mod oracle;
+pub mod placed;
 pub mod problems;
 pub mod properties;
 pub mod random;

@@ -4,6 +4,7 @@
 mod common;
 
 mod alive;
+mod by_byte;
 mod captured;
 mod demand_pictures;
 mod demands;
