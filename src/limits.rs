@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::Bytes;
+use crate::{Bytes, search::Without};
 
 /// The limits of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,6 +26,9 @@ pub struct Limits {
     pub threads: usize,
     /// How long ago the time was over, if it has run out.
     pub(crate) late: Duration,
+    /// The stages that are switched off, to measure what they gain.
+    #[doc(hidden)]
+    pub without: Without,
 }
 
 /// The default effort in nodes for a gap of less than a percent.
@@ -42,7 +45,13 @@ impl Default for Limits {
     /// that leaves a problem more than a percent above the bound, up to 6 million follow for a search of
     /// another kind. No time limit; one thread.
     fn default() -> Self {
-        Self { nodes: None, time: None, threads: 1, late: Duration::ZERO }
+        Self {
+            nodes: None,
+            time: None,
+            threads: 1,
+            late: Duration::ZERO,
+            without: Without::default(),
+        }
     }
 }
 

@@ -5,7 +5,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::{Bytes, Limits, Observer, Progress, budget::Budget};
+use crate::{
+    Bytes, Limits, Observer, Progress,
+    budget::Budget,
+    search::{Stage, Without},
+};
 
 /// The time after the limit in which the first layout may still be completed, because all that is faster is much
 /// larger.
@@ -19,13 +23,14 @@ pub(crate) struct Monitor<'a> {
     /// The nodes of earlier searches.
     before: u64,
     stopped: bool,
+    without: Without,
 }
 
 impl<'a> Monitor<'a> {
     pub fn new(limits: &Limits, observer: Observer<'a>) -> Self {
         let until = limits.time.and_then(|time| Instant::now().checked_add(time));
         let until = until.map(|until| until.checked_sub(limits.late).unwrap_or(until));
-        Self { until, grace: GRACE, observer, before: 0, stopped: false }
+        Self { until, grace: GRACE, observer, before: 0, stopped: false, without: limits.without }
     }
 
     /// The same, but the first layout must be given up as soon as the time is over.
@@ -81,6 +86,16 @@ impl<'a> Monitor<'a> {
                 let late = Instant::now().checked_duration_since(until);
                 late.is_some_and(|late| late >= grace)
             })
+    }
+
+    /// Returns whether a stage is switched on.
+    pub fn has(&self, stage: Stage) -> bool {
+        self.without.has(stage)
+    }
+
+    /// The stages that are switched off.
+    pub fn without(&self) -> Without {
+        self.without
     }
 
     /// Returns whether the search was stopped.

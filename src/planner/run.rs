@@ -50,6 +50,7 @@ impl Strategy {
         // A bound that a search without the constraints has proven.
         let mut more = 0;
         if self.searches()
+            && limits.without.has(search::Stage::Relaxed)
             && let Some(relaxed) = Relaxed::of(problem)
         {
             let limits = relaxed.limits(limits.after(start));

@@ -1,6 +1,7 @@
 //! Packing all chains anew below lower and lower limits.
 
 use crate::search::{
+    Stage,
     control::descent::{Attempts, Packer, descend_from},
     ejection::{Ejection, RUNGS},
     guided::{self, Guided},
@@ -27,6 +28,7 @@ impl Anew {
     pub fn new(search: &mut Search<'_, '_>, roots: &[ChunkId]) -> Option<Self> {
         let Search { problem, monitor, .. } = search;
         let inst = Instance::new_until(problem, roots, &mut || monitor.must_stop())?;
+        let inst = inst.without(monitor.without());
         let ejection = Ejection::new(&inst)?;
         Some(Self { inst, ejection })
     }
@@ -45,7 +47,8 @@ impl Anew {
     pub fn eject(&mut self, search: &mut Search<'_, '_>, nodes: u64, more: u64) -> u64 {
         let Self { inst, ejection } = self;
         let is_short = ejection.placing() > nodes.saturating_add(more);
-        if is_near(search.solution) || is_short || search.monitor.stopped() {
+        let is_on = search.monitor.has(Stage::Ejection);
+        if !is_on || is_near(search.solution) || is_short || search.monitor.stopped() {
             return 0;
         }
         let bound = search.solution.lower_bound;
@@ -60,7 +63,7 @@ impl Anew {
     /// nodes.
     pub fn guide(&self, search: &mut Search<'_, '_>, nodes: u64) -> u64 {
         let Some(mut guided) = Guided::new(&self.inst) else { return 0 };
-        if nodes == 0 || search.is_over() {
+        if nodes == 0 || search.is_over() || !search.monitor.has(Stage::Guided) {
             return 0;
         }
         let attempts = Attempts { rungs: &guided::RUNGS, share: nodes, nodes };

@@ -34,7 +34,7 @@ use crate::{
     monitor::Monitor,
     plan::Layout,
     search::{
-        self, Fit, Limits, Observer, Progress, fewer_overwrites::with_fewer_overwrites,
+        self, Fit, Limits, Observer, Progress, Stage, fewer_overwrites::with_fewer_overwrites,
         first_layout,
     },
 };
@@ -91,7 +91,7 @@ pub fn layout(
     let is_short = || limits.after(start).time.is_some_and(|left| left <= slowest);
     let looser = |pool| {
         let looser = || loosened(problem, (bound, pool), &limits.after(start), observer);
-        if is_short() { None } else { looser() }
+        if is_short() || !limits.without.has(Stage::FewerOverwrites) { None } else { looser() }
     };
     if !is_small(problem) {
         let looser = looser(pool);
@@ -189,7 +189,8 @@ fn cheapest(
     let monitor = Monitor::new(limits, observer);
     let mut slowest = Duration::ZERO;
     let mut best: Option<(Bytes, Layout)> = None;
-    let left_out = |strategy| dense && walks(strategy);
+    let is_on = |strategy| strategy == Strategy::Pushdown || monitor.has(Stage::Candidates);
+    let left_out = |strategy| !is_on(strategy) || dense && walks(strategy);
     for &strategy in CANDIDATES.iter().filter(|&&strategy| !left_out(strategy)) {
         let before = remaining();
         if best.is_some() && (is_canceled(observer) || before.is_some_and(|time| time <= slowest)) {

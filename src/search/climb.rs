@@ -1,6 +1,7 @@
 //! Packs some or all chains of a problem below its best pool by the search, and places the others around them.
 
 use crate::search::{
+    Stage,
     control::{
         ladder,
         threads::{self, Incumbent, Standing},
@@ -45,7 +46,8 @@ pub fn climb_rounded(search: &mut Search<'_, '_>, roots: &[ChunkId], limits: &Li
     let unit = plain.unit.max(problem.alignment());
     // The parts of a staircase would not stay in line.
     let is_plain = plain.staircases.is_empty();
-    if roots.len() < FEW || search.solution.lower_bound / unit <= FINE || !is_plain {
+    let is_on = search.monitor.has(Stage::Rounded);
+    if !is_on || roots.len() < FEW || search.solution.lower_bound / unit <= FINE || !is_plain {
         return 0;
     }
     // Sizes that fill the pool without waste are seldom hard to pack as they are.
@@ -59,11 +61,14 @@ pub fn climb_rounded(search: &mut Search<'_, '_>, roots: &[ChunkId], limits: &Li
     let nodes = nodes.saturating_sub(exact);
     let Solution { lower_bound, pool_size, .. } = *search.solution;
     let grain = problem.align_up(lower_bound / GRAINS);
-    let inst = Instance::rounded(problem, roots, grain);
+    let inst = Instance::rounded(problem, roots, grain).without(search.monitor.without());
     let step = inst.unit * inst.align;
     let board = Incumbent::new(inst.bound(), pool_size / step * inst.align);
     let share = (nodes / 2).min(MAX_ROUNDED);
     let first = climb_and_settle(search, &inst, board, share);
+    if !search.monitor.has(Stage::Exact) {
+        return exact + first;
+    }
     let inst = inst.with_exact_sizes(problem);
     let board = Incumbent::new(search.solution.lower_bound, search.solution.pool_size);
     let share = (nodes.saturating_sub(first) / 3).min(MAX_ROUNDED);
@@ -150,6 +155,7 @@ struct Climb {
 fn climb(search: &mut Search<'_, '_>, roots: &[ChunkId], limits: &Limits) -> Climb {
     let Search { problem, solution, monitor, .. } = search;
     let inst = Instance::new_until(problem, roots, &mut || monitor.must_stop());
+    let inst = inst.map(|inst| inst.without(monitor.without()));
     let Some(inst) = inst.filter(|inst| inst.covered() <= MAX_COVERED) else {
         return Climb {
             bases: None,

@@ -2,6 +2,7 @@
 //! have room enough around them.
 
 use crate::search::{
+    Stage,
     anew::{Anew, is_near},
     climb::climb_and_complete,
     state::instance::Instance,
@@ -57,7 +58,8 @@ pub fn search_cores(
     let is_even = roots.len() <= LARGE && is_whole(CROWDS[0]);
     let mut left = limits.effort().min(FIRST_SHARE);
     let mut most_chains = usize::MAX;
-    for crowd in CROWDS.into_iter().filter(|_| !is_even) {
+    let has_cores = search.monitor.has(Stage::Cores) && !is_even;
+    for crowd in CROWDS.into_iter().filter(|_| has_cores) {
         let core = search.greedy.crowded(thousandths(live, crowd));
         let nodes = left / 3 * 2;
         // A node places one chain.
@@ -76,7 +78,7 @@ pub fn search_cores(
         }
     }
     let mut limits = limits.nodes(limits.effort().saturating_sub(FIRST_SHARE));
-    if roots.len() <= LARGE {
+    if roots.len() <= LARGE && search.monitor.has(Stage::Whole) {
         let (most, weight) = if is_even {
             (limits.effort() / 2, 1)
         } else {
@@ -105,6 +107,9 @@ pub fn search_cores(
         if search.monitor.stopped() {
             return;
         }
+    }
+    if !search.monitor.has(Stage::MoreCores) {
+        return;
     }
     let cores = MORE_CROWDS.map(|crowd| search.greedy.crowded(thousandths(live, crowd)));
     let mut open: Vec<_> = cores.iter().filter(|core| core.len() <= most_chains).collect();

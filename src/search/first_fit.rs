@@ -19,7 +19,7 @@ use crate::{
     plan::Layout,
     problem::demands::{AllowedPool, Body, Place, PoolId, TimedBox},
     search::{
-        Limits, Observer,
+        Limits, Observer, Stage,
         blocks::{self, BlockPool},
         room::Room,
         statement::{Statement, Times},
@@ -97,7 +97,8 @@ pub(super) fn packed(
     let mut best: Option<Packed> = None;
     let mut failure = None;
     for key in KEYS {
-        if best.is_some() && monitor.must_stop() {
+        let is_done = monitor.must_stop() || !monitor.has(Stage::FirstFitOrders);
+        if best.is_some() && is_done {
             break;
         }
         let mut order: Vec<usize> = (0..bodies.len()).collect();

@@ -74,6 +74,7 @@ mod sampled_occupancy;
 pub(crate) mod samples;
 mod size_classes;
 mod solution;
+mod stages;
 mod state;
 mod statement;
 mod time_buckets;
@@ -86,6 +87,8 @@ pub use conflict::{Conflict, conflict};
 use greedy::Greedy;
 pub(super) use ranges::merge;
 pub use solution::Solution;
+#[doc(hidden)]
+pub use stages::{Stage, Without};
 pub(crate) use state::occupancy::Occupancy;
 use under_way::Search;
 
@@ -168,7 +171,8 @@ fn mend_if_large(
     limits: &Limits,
     monitor: &mut Monitor<'_>,
 ) {
-    if solution.pool_size > solution.lower_bound && is_mended(problem) {
+    let is_above = solution.pool_size > solution.lower_bound;
+    if is_above && is_mended(problem) && monitor.has(Stage::Mending) {
         let stopped = monitor.stop(0, solution.lower_bound, solution.pool_size);
         if !stopped {
             mend::mend(problem, solution, limits, monitor);

@@ -1,6 +1,7 @@
 //! A search under way: what its stages share.
 
 use super::{
+    Stage,
     greedy::{Greedy, Key, MAX_WORK},
     solution::Solution,
 };
@@ -23,6 +24,9 @@ impl Search<'_, '_> {
     /// Packs greedily in one order after the other, until a pool is small enough.
     pub fn pack(&mut self, orders: &[Key], enough: Bytes) {
         let Self { problem, greedy, solution, monitor } = self;
+        if !monitor.has(Stage::Greedy) {
+            return;
+        }
         let most = greedy.work().saturating_add(MAX_WORK);
         for &key in orders {
             let Solution { lower_bound, pool_size, .. } = **solution;

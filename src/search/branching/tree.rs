@@ -7,6 +7,7 @@
 use std::ops::Range;
 
 use crate::search::{
+    Stage,
     effort::Verdict,
     reasoning::{
         nogoods::Nogoods,
@@ -98,7 +99,7 @@ impl Tree {
     ) -> usize {
         let Pending { left, right, parent, below } = component;
         let state = valleys.sky.fingerprint(left..right);
-        if nogoods.contains(state) {
+        if valleys.sky.inst.stages.has(Stage::Nogoods) && nogoods.contains(state) {
             return parent;
         }
         let Some(pivot) = valleys.pivot(left..right) else { return parent };

@@ -13,6 +13,7 @@
 //! they keep the places of these items free.
 
 use crate::search::{
+    Stage,
     branching::{
         body_order::{LAP, rank_bodies, rank_by_guide},
         tree::Tree,
@@ -108,10 +109,13 @@ impl<'a> Restarts<'a> {
         let sides = inst.turned.len() + 2 * usize::from(inst.pinned.is_some()) + 1;
         let side = |turned: &'a Turned| Self::in_valleys(&turned.inst, thread, sides);
         Self {
-            disjunctive: Disjunctive::new(inst),
+            disjunctive: Disjunctive::new(inst).filter(|_| inst.stages.has(Stage::Orders)),
             turned: inst.turned.iter().map(side).collect(),
             pinned: inst.pinned.as_deref().map_or_else(Vec::new, |pinned| {
-                vec![Pinned::new(side(pinned)), Pinned::reserving(side(pinned))]
+                let rounds = inst.stages.has(Stage::Pinned).then(|| Pinned::new(side(pinned)));
+                let reserving = inst.stages.has(Stage::Reserving);
+                let reserving = reserving.then(|| Pinned::reserving(side(pinned)));
+                rounds.into_iter().chain(reserving).collect()
             }),
             ..Self::in_valleys(inst, thread, sides)
         }
@@ -325,7 +329,10 @@ impl<'a> Restarts<'a> {
             Some(guide) if self.round % 2 == 1 => {
                 rank_by_guide(guide, limit, self.round, &mut self.rank);
             }
-            _ => rank_bodies(self.inst, self.round, &mut self.rank),
+            _ if self.inst.stages.has(Stage::BodyOrders) => {
+                rank_bodies(self.inst, self.round, &mut self.rank);
+            }
+            _ => rank_bodies(self.inst, self.round * LAP, &mut self.rank),
         }
         self.valleys.rule = self.branch_rule();
         self.valleys.reset(limit);
@@ -349,6 +356,9 @@ impl<'a> Restarts<'a> {
         if self.inst.exact.is_some() || self.valleys.sky.reserves_pins() {
             // True sizes and pins fail in the same few sections again and again.
             return BranchRule::Faults;
+        }
+        if !self.inst.stages.has(Stage::BranchRules) {
+            return BRANCH_RULES[0];
         }
         let at = (self.round / 2 + self.round / LAP) % BRANCH_RULES.len() as u64;
         BRANCH_RULES[usize::try_from(at).unwrap_or(0)]

@@ -13,6 +13,7 @@ use crate::{
         demands::{Body, Place, TimedBox},
     },
     search::{
+        Stage,
         anew::on_top,
         control::{
             descent::{Attempts, Packer, descend_from},
@@ -65,10 +66,13 @@ pub fn climb(
     limits: &Limits,
     monitor: &mut Monitor<'_>,
 ) -> Option<Climb> {
+    if !monitor.has(Stage::Ladder) {
+        return None;
+    }
     let [_, best] = *packed.objective else { return None };
     let best = Bytes::try_from(best).ok()?;
     let (bodies, alignment) = outlines(statement, bound, best)?;
-    let inst = Instance::of_outlines(&bodies, alignment, false);
+    let inst = Instance::of_outlines(&bodies, alignment, false).without(monitor.without());
     let is_climbed = statement.bodies.len() <= LARGE;
     let inst = if is_climbed { inst.with_sides() } else { inst };
     let step = inst.unit * inst.align;
@@ -156,7 +160,8 @@ impl Search<'_> {
         monitor: &mut Monitor<'_>,
     ) -> u64 {
         let Standing { bound, best } = self.standing;
-        if nodes == 0 || bound >= best || monitor.must_stop() {
+        let is_on = monitor.has(Stage::Regain);
+        if !is_on || nodes == 0 || bound >= best || monitor.must_stop() {
             return 0;
         }
         let Some(packer) = packer else { return 0 };
@@ -173,7 +178,8 @@ impl Search<'_> {
     /// returns the nodes.
     fn guide(&mut self, nodes: u64, monitor: &mut Monitor<'_>) -> u64 {
         let Self { inst, standing: Standing { bound, best }, .. } = *self;
-        if nodes == 0 || bound >= best || monitor.must_stop() {
+        let is_on = monitor.has(Stage::Guided);
+        if !is_on || nodes == 0 || bound >= best || monitor.must_stop() {
             return 0;
         }
         let Some(mut packer) = Guided::new(inst) else { return 0 };
@@ -187,7 +193,8 @@ impl Search<'_> {
     /// `most_on_top`. Returns how many of these it took.
     fn eject(&mut self, nodes: u64, most_on_top: u64, monitor: &mut Monitor<'_>) -> u64 {
         let Self { inst, standing: Standing { bound, best }, .. } = *self;
-        if best.saturating_sub(bound) <= bound / 100 || monitor.must_stop() {
+        let is_on = monitor.has(Stage::Ejection);
+        if !is_on || best.saturating_sub(bound) <= bound / 100 || monitor.must_stop() {
             return 0;
         }
         let Some(mut packer) = Ejection::new(inst) else { return 0 };

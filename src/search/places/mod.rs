@@ -25,6 +25,7 @@ use crate::{
     Bytes, Limits, Observer, PlanError, Problem,
     plan::Layout,
     search::{
+        Stage,
         blocks::{self, BlockPool},
         first_fit,
         places::{
@@ -98,8 +99,9 @@ pub fn layout(
         && !is_small
     {
         let share = if is_large { budget } else { budget / 2 };
-        let mut pairwise = Pairwise::new(&statement);
+        let mut pairwise = Pairwise::new(&statement).filter(|_| monitor.has(Stage::Pairwise));
         let of_orders = if pairwise.is_some() { share / 2 } else { share };
+        let of_orders = if monitor.has(Stage::Promotion) { of_orders } else { 0 };
         let nodes = promote(&statement, packed, bound, of_orders, &mut monitor);
         monitor.add(nodes);
         if let Some(pairwise) = &mut pairwise
@@ -110,7 +112,7 @@ pub fn layout(
             monitor.add(nodes);
         }
     }
-    if is_large || monitor.stopped() {
+    if is_large || monitor.stopped() || !monitor.has(Stage::Assignment) {
         return first.map(|packed| Layout { lower_bound, ..layout_of(&packed.places) });
     }
     let budget = if is_small { budget } else { budget.div_ceil(2) };

@@ -4,7 +4,7 @@ use crate::search::reasoning::{
     staircases::{SectionsExamined, next_height, offset_on_floor},
     valley::Valley,
 };
-use crate::search::state::skyline::Skyline;
+use crate::search::{Stage, state::skyline::Skyline};
 
 /// The result of a survey for one section of a valley.
 #[derive(Clone, Copy)]
@@ -63,6 +63,7 @@ impl Survey {
         self.thin = u64::MAX;
         self.dominated = false;
         let plain = sky.inst.staircases.is_empty();
+        let has_waste = sky.inst.stages.has(Stage::Waste);
         // If the rounded size just fits, the true one may not.
         let spare = u64::from(sky.inst.exact.is_some());
         let mut work = 0;
@@ -100,7 +101,8 @@ impl Survey {
                     after.inside = after.inside.wrapping_sub(item.size);
                     continue;
                 }
-                self.dominated |= !is_heeded && fits_in_waste(sky, x, end, item.size + spare);
+                self.dominated |=
+                    has_waste && !is_heeded && fits_in_waste(sky, x, end, item.size + spare);
                 let is_open = plain || !is_valley || !blocked(sky, id, v.floor);
                 let rests = u32::from(is_open && !(is_valley && sky.takes_kept(id, v.floor)));
                 here.small_right = here.small_right.min(item.size);

@@ -28,7 +28,7 @@ use crate::search::reasoning::{
     survey::{Survey, wasted_by},
     valley::{Valley, run_end, run_of, run_start},
 };
-use crate::search::state::skyline::Skyline;
+use crate::search::{Stage, state::skyline::Skyline};
 
 /// Basins of more sections are not examined: it costs more than it saves.
 const WIDE: usize = 64;
@@ -100,7 +100,8 @@ impl<'a> Valleys<'a> {
             return;
         }
         self.work_in_rooms += self.rooms.as_ref().map_or(0, Rooms::work);
-        self.rooms = Rooms::new(&self.sky, limit);
+        let has_rooms = self.sky.inst.stages.has(Stage::Rooms);
+        self.rooms = Rooms::new(&self.sky, limit).filter(|_| has_rooms);
     }
 
     /// Draws all conclusions from changes in some sections; returns false if there is no packing.
@@ -247,7 +248,9 @@ impl<'a> Valleys<'a> {
         }
         let basin = Valley::around(&self.sky, run.clone());
         let is_valley = basin.sections() == run;
-        if !is_valley && (basin.bank == u64::MAX || basin.right - basin.left > WIDE) {
+        let has_basins = self.sky.inst.stages.has(Stage::Basins);
+        if !is_valley && (!has_basins || basin.bank == u64::MAX || basin.right - basin.left > WIDE)
+        {
             return Conclusion::Nothing;
         }
         self.survey.fill(&self.sky, basin, is_valley);

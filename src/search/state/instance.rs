@@ -15,6 +15,7 @@ use std::ops::Range;
 use crate::{
     Bytes, Step,
     problem::{ChunkId, Problem, Segment},
+    search::Without,
 };
 pub use sides::Turned;
 
@@ -154,6 +155,8 @@ pub struct Instance {
     pub pinned: Option<Box<Turned>>,
     /// True if heights are counted from the limit down.
     is_upside_down: bool,
+    /// The stages that are switched off.
+    pub stages: Without,
 }
 
 /// A body that cannot move.
@@ -234,6 +237,11 @@ impl Instance {
         Self::of_outlines_until(&bodies, alignment, ragged, stop)
     }
 
+    /// The same problem with some stages switched off.
+    pub fn without(self, stages: Without) -> Self {
+        Self { stages, ..self }
+    }
+
     /// The same problem with other items and, each with its offset, bodies that cannot move, over other sections.
     pub fn with_bodies(
         &self,
@@ -247,7 +255,8 @@ impl Instance {
         roots.extend(bodies.iter().map(|(_, root, _)| root));
         let staircases = bodies.into_iter().map(|(staircase, _, _)| staircase).collect();
         let (unit, align) = (self.unit, self.align);
-        Self { items, staircases, sections, unit, align, roots, fixed, ..Self::default() }
+        let stages = self.stages;
+        Self { items, staircases, sections, unit, align, roots, fixed, stages, ..Self::default() }
     }
 
     /// Keeps true sizes beside the rounded ones of an instance without staircases, so that its
@@ -338,6 +347,7 @@ impl Instance {
             turned: Vec::new(),
             pinned: None,
             is_upside_down: false,
+            stages: Without::default(),
         })
     }
 

@@ -2,8 +2,9 @@
 
 use std::ops::Range;
 
-use crate::search::state::instance::{
-    Fixed, Instance, Item, Part, Staircase, begins_fuller, mirrored,
+use crate::search::{
+    Stage,
+    state::instance::{Fixed, Instance, Item, Part, Staircase, begins_fuller, mirrored},
 };
 
 /// The same problem seen from another side.
@@ -18,7 +19,8 @@ impl Instance {
     /// Adds the same problem from other sides, if bodies cannot move: fewer bodies may fit just above, before or after
     /// the fixed ones than on the other side of them. Also adds it with pinned items.
     pub fn with_sides(self) -> Self {
-        let turned = if self.fixed.is_empty() { Vec::new() } else { self.all_turned() };
+        let has_sides = !self.fixed.is_empty() && self.stages.has(Stage::Sides);
+        let turned = if has_sides { self.all_turned() } else { Vec::new() };
         let pinned = self.with_pins().map(Box::new);
         Self { turned, pinned, ..self }
     }

@@ -1,0 +1,115 @@
+//! The stages of the search, each of which can be switched off to measure what it gains.
+
+/// A stage, or a rule that prunes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// Constraints that may not bind are tried without.
+    Relaxed,
+    /// The cheap planners after the first one.
+    Candidates,
+    /// Optional overwrites of a part are given up.
+    FewerOverwrites,
+    /// Greedy packings.
+    Greedy,
+    /// Crowded steps are repacked.
+    Mending,
+    /// Cores of large problems before the whole of them.
+    Cores,
+    /// More cores of large problems, again and again.
+    MoreCores,
+    /// The whole of a problem of up to 5000 chains, beside its cores.
+    Whole,
+    /// Sizes without a common divisor are rounded.
+    Rounded,
+    /// Rounded sizes, with true ones beside them.
+    Exact,
+    /// Chains eject others.
+    Ejection,
+    /// Packings of cores guide wider ones.
+    Guided,
+    /// Branching over the order of pairs.
+    Orders,
+    /// Rounds upside down, backwards, and both, if some bodies cannot move.
+    Sides,
+    /// Rounds with pinned items in the place of fixed rectangles.
+    Pinned,
+    /// Such rounds that keep the places of pinned items free.
+    Reserving,
+    /// Packings without pins are repacked until all pins hold.
+    Regain,
+    /// The rooms between bodies that cannot move.
+    Rooms,
+    /// Refuted states are stored.
+    Nogoods,
+    /// Conclusions from basins.
+    Basins,
+    /// No item may fit into waste.
+    Waste,
+    /// Other rules of branching than the first.
+    BranchRules,
+    /// Other orders of trying bodies than the first.
+    BodyOrders,
+    /// The search of rectangles around pins and reserved ranges.
+    Ladder,
+    /// First fit in other orders than the first.
+    FirstFitOrders,
+    /// First fit in orders in which bodies move ahead.
+    Promotion,
+    /// Bodies on streams eject others.
+    Pairwise,
+    /// Branch and bound over the pools of bodies.
+    Assignment,
+}
+
+impl Stage {
+    /// All stages, in the order in which they run.
+    pub const ALL: [Self; 28] = {
+        use Stage::*;
+        [
+            Relaxed,
+            Candidates,
+            FewerOverwrites,
+            Greedy,
+            Mending,
+            Cores,
+            MoreCores,
+            Whole,
+            Rounded,
+            Exact,
+            Ejection,
+            Guided,
+            Orders,
+            Sides,
+            Pinned,
+            Reserving,
+            Regain,
+            Rooms,
+            Nogoods,
+            Basins,
+            Waste,
+            BranchRules,
+            BodyOrders,
+            Ladder,
+            FirstFitOrders,
+            Promotion,
+            Pairwise,
+            Assignment,
+        ]
+    };
+}
+
+/// The stages that are switched off: by default, none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Without(u32);
+
+impl Without {
+    /// Switches off one stage.
+    #[must_use]
+    pub const fn stage(stage: Stage) -> Self {
+        Self(1 << stage as u32)
+    }
+
+    pub(crate) const fn has(self, stage: Stage) -> bool {
+        self.0 >> stage as u32 & 1 == 0
+    }
+}
