@@ -47,7 +47,11 @@ impl Memories {
         {
             return Err(PlanError::PoolOfProblem { pool: pool.name.to_string() });
         }
-        let listed = if pools.is_empty() { problem.pools().to_vec() } else { pools.clone() };
+        let listed = if pools.is_empty() {
+            problem.demands().map_or(Vec::new(), |demands| demands.pools.clone())
+        } else {
+            pools.clone()
+        };
         let places = pins.iter().map(|pin| {
             let (chunk, at) = find(&pin.name, input, &problem, &homes)?;
             let pool = match &*pin.pool {

@@ -93,7 +93,7 @@ impl Problem {
 
     /// The chunks that the lower bound counts.
     pub(crate) fn crowd(&self) -> &PeakSet {
-        self.crowd.get(|| {
+        self.derived.crowd.get(|| {
             if !self.is_plain() {
                 let (Ok(crowd) | Err(crowd)) = self.crowd_of_bodies(None, &mut || false);
                 return crowd;
@@ -111,11 +111,11 @@ impl Problem {
         time: Option<Duration>,
         stop: &mut dyn FnMut() -> bool,
     ) -> Cow<'_, PeakSet> {
-        if self.is_plain() || self.crowd.known().is_some() {
+        if self.is_plain() || self.derived.crowd.known().is_some() {
             return Cow::Borrowed(self.crowd());
         }
         match self.crowd_of_bodies(time, stop) {
-            Ok(crowd) => Cow::Borrowed(self.crowd.get(|| crowd)),
+            Ok(crowd) => Cow::Borrowed(self.derived.crowd.get(|| crowd)),
             Err(lighter) => Cow::Owned(lighter),
         }
     }

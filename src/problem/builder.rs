@@ -340,7 +340,7 @@ impl ProblemBuilder {
                 .demands
                 .zip(bodies)
                 .map(|(demands, bodies)| Arc::new(Extra::new(*demands, bodies, refused))),
-            crowd: Arc::default(),
+            derived: Arc::default(),
         })
     }
 

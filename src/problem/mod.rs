@@ -52,7 +52,7 @@ pub use links::{Link, RejectReason, Rejected, Request};
 #[cfg(feature = "serde")]
 pub use moment::Moment;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use crate::{Bytes, Step, problem::lazy::Lazy, steps::sorted_by_step};
 pub(crate) use links::Links;
@@ -116,8 +116,17 @@ pub struct Problem {
     steps: Step,
     /// `None` if the problem is plain. Copies of a problem share it.
     extra: Option<Arc<Extra>>,
-    /// The heaviest crowd. Copies of a problem share it.
-    crowd: Arc<Lazy<demands::PeakSet>>,
+    /// Copies of a problem share it.
+    derived: Arc<Derived>,
+}
+
+/// What follows from a problem, computed when it is first needed.
+#[derive(Debug, Default, PartialEq)]
+struct Derived {
+    /// The heaviest crowd.
+    crowd: Lazy<demands::PeakSet>,
+    /// The bodies of a plain problem.
+    bodies: Lazy<Vec<demands::Body>>,
 }
 
 /// The demands of a problem that is not plain, and the bodies that follow from them.
@@ -304,10 +313,14 @@ impl Problem {
         self.demands().map_or(&[], |demands| &demands.parts)
     }
 
-    /// The pools of a problem that is not plain; empty for a plain one.
+    /// The pools, at least one: that of a plain problem has no limits.
     #[must_use]
     pub fn pools(&self) -> &[demands::Pool] {
-        self.extra.as_deref().map_or(&[], |extra| &extra.demands.pools)
+        static PLAIN: OnceLock<[demands::Pool; 1]> = OnceLock::new();
+        match self.demands() {
+            Some(demands) => &demands.pools,
+            None => PLAIN.get_or_init(|| [demands::Pool::new("pool")]),
+        }
     }
 
     /// The bytes that operators move to and from a chunk.

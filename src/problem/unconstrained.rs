@@ -33,7 +33,7 @@ impl Problem {
             links,
             labels: Labels::default(),
             extra: None,
-            crowd: Arc::default(),
+            derived: Arc::default(),
             ..*self
         })
     }

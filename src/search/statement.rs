@@ -1,12 +1,12 @@
 //! A problem as the planners that support every feature read it: bodies with their boxes, and pools to place
-//! them in. A plain problem is one pool, and its chains are the bodies.
+//! them in.
 
-use std::{borrow::Cow, collections::HashMap};
+use std::collections::HashMap;
 
 use crate::{
     problem::{
         ChunkId, Problem,
-        demands::{AllowedPool, Body, Pool, PoolId, TimedBox, TimedBoxes, ranks},
+        demands::{Body, Pool, PoolId, TimedBoxes, ranks},
     },
     search::{
         blocks::BlockPool, clashes::Clashes, clock_tree_space, sampled_occupancy::SampledOccupancy,
@@ -63,8 +63,8 @@ impl Times {
 /// Bodies to place in pools.
 pub(super) struct Statement<'p> {
     pub(super) problem: &'p Problem,
-    pub(super) pools: Cow<'p, [Pool]>,
-    pub(super) bodies: Cow<'p, [Body]>,
+    pub(super) pools: &'p [Pool],
+    pub(super) bodies: &'p [Body],
     /// By body.
     pub(super) boxes: Vec<TimedBoxes>,
     pub(super) times: Times,
@@ -85,22 +85,6 @@ impl<'p> Statement<'p> {
     /// States a problem. If `stop` returns true before that is done, and the problem can be [packed in
     /// blocks](super::blocks), its [`Times`] are unknown.
     pub(super) fn until(problem: &'p Problem, stop: &mut dyn FnMut() -> bool) -> Self {
-        if problem.is_plain() {
-            let bodies: Vec<Body> = problem.roots().map(|root| chain(problem, root)).collect();
-            let boxes: Vec<_> = problem.roots().map(|root| chain_boxes(problem, root)).collect();
-            let pools = vec![Pool::new("pool")];
-            let (bodies, groups) = (bodies.into(), HashMap::new());
-            return Self {
-                problem,
-                pools: pools.into(),
-                bodies,
-                moments: SampledOccupancy::of(&boxes),
-                boxes,
-                times: Times::Steps,
-                groups,
-                block_pool: None,
-            };
-        }
         let bodies = problem.bodies();
         let boxes: Vec<_> = bodies.iter().map(|body| problem.boxes_of(body)).collect();
         let block_pool = BlockPool::of(problem);
@@ -117,8 +101,7 @@ impl<'p> Statement<'p> {
                 }
             }
         }
-        let (pools, bodies) = (problem.pools().into(), bodies.into());
-        Self { problem, pools, bodies, boxes, times, moments, groups, block_pool }
+        Self { problem, pools: problem.pools(), bodies, boxes, times, moments, groups, block_pool }
     }
 
     /// The groups of chunks kept apart.
@@ -139,31 +122,10 @@ impl<'p> Statement<'p> {
     }
 }
 
-/// A chain of a plain problem.
-fn chain(problem: &Problem, root: ChunkId) -> Body {
-    let at = |chunk| problem.place_in_chain(chunk).1;
-    let allowed = AllowedPool { pool: PoolId(0), modulus: problem.alignment(), rest: 0 };
-    Body {
-        members: problem.chain(root).map(|chunk| (chunk, at(chunk))).collect(),
-        pools: [allowed].into_iter().collect(),
-        fixed: None,
-        extent: problem.padded_size(root),
-    }
-}
-
-fn chain_boxes(problem: &Problem, root: ChunkId) -> TimedBoxes {
-    let timed = |segment: crate::problem::Segment| TimedBox {
-        begin: [segment.begin].into(),
-        end: [segment.end].into(),
-        bytes: segment.low..segment.high,
-    };
-    problem.segments(root).map(timed).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Step;
+    use crate::{Step, problem::demands::TimedBox};
 
     /// Boxes of four streams in turn. Each stream waits for the one before it now and then, or never.
     fn boxes(wait: Option<usize>) -> Vec<TimedBoxes> {

@@ -21,6 +21,29 @@ fn a_bound_does_not_count_bytes_above_a_capacity() {
     assert_eq!(verify(&problem, &plan), []);
 }
 
+/// A problem without constraints has the pool, the bodies and the boxes that it has with a pool without limits.
+#[test]
+fn a_plain_problem_has_a_pool_bodies_and_boxes() {
+    let mut builder = Problem::builder().alignment(4).padding(1);
+    let (a, b) = (builder.chunk(0..3, 12), builder.chunk(1..2, 0));
+    let (c, d) = (builder.chunk(2..5, 4), builder.chunk(4..6, 3));
+    builder.overwrite(c, a, 8).overwrite(d, c, 0);
+    let plain = builder.build().unwrap();
+    builder.pool(Pool::new("pool"));
+    let listed = builder.build().unwrap();
+    assert!(plain.is_plain() && !listed.is_plain());
+    assert_eq!(plain.pools(), listed.pools());
+    assert_eq!(plain.bodies(), listed.bodies());
+    for (body, same) in plain.bodies().iter().zip(listed.bodies()) {
+        assert_eq!(plain.boxes(body), listed.boxes(same), "{body:?}");
+    }
+    let members: Vec<Vec<ChunkId>> =
+        plain.bodies().iter().map(|body| body.members.iter().map(|one| one.0).collect()).collect();
+    assert_eq!(members, [vec![a, c, d], vec![b]]);
+    let bytes: Vec<_> = plain.boxes(&plain.bodies()[0]).into_iter().map(|one| one.bytes).collect();
+    assert_eq!(bytes, [0..13, 8..13, 8..12]);
+}
+
 /// A part is bytes of its whole, directly or through others, so neither is written over the other.
 #[test]
 fn a_whole_is_not_written_over_its_part() {

@@ -5,7 +5,7 @@ use std::slice;
 use crate::{
     Bytes, Step,
     problem::{
-        ChunkId, Extra, Problem,
+        ChunkId, Extra, Problem, Segment,
         demands::{BodyLives, Place, PoolId, ShortList, TimedBox, TimedBoxes, View},
     },
 };
@@ -50,11 +50,26 @@ impl AllowedPool {
 }
 
 impl Problem {
-    /// The bodies of a problem that is not plain; each moves as one, and a plan is a choice of their places.
-    /// Empty for a plain problem, whose bodies are its [chains](Self::chain).
+    /// The bodies; each moves as one, and a plan is a choice of their places. Those of a plain problem are its
+    /// [chains](Self::chain).
     #[must_use]
     pub fn bodies(&self) -> &[Body] {
-        self.extra.as_deref().map_or(&[], |extra| &extra.bodies.bodies)
+        let chains = || self.ids().filter(|&chunk| self.links.get(chunk).is_none());
+        match self.extra.as_deref() {
+            Some(extra) => &extra.bodies.bodies,
+            None => self.derived.bodies.get(|| chains().map(|root| self.body_of(root)).collect()),
+        }
+    }
+
+    /// The body of a chain of a plain problem.
+    fn body_of(&self, root: ChunkId) -> Body {
+        let at = |chunk| (chunk, self.place_in_chain(chunk).1);
+        let mut members: Vec<(ChunkId, Bytes)> = self.chain(root).map(at).collect();
+        members.sort_unstable();
+        let allowed = AllowedPool { pool: PoolId(0), modulus: self.alignment, rest: 0 };
+        let extent = self.padded_size(root);
+        let members = members.into_iter().collect();
+        Body { members, pools: [allowed].into_iter().collect(), fixed: None, extent }
     }
 
     /// The bodies that pins fix.
@@ -64,7 +79,6 @@ impl Problem {
     }
 
     /// The boxes of a body: bytes, counted from its lowest, and the time in which it needs them.
-    /// Empty for a plain problem.
     #[must_use]
     pub fn boxes(&self, body: &Body) -> Vec<TimedBox> {
         self.boxes_of(body).into_vec()
@@ -72,8 +86,18 @@ impl Problem {
 
     /// As [`boxes`](Self::boxes).
     pub(crate) fn boxes_of(&self, body: &Body) -> TimedBoxes {
+        let Some(extra) = self.extra.as_deref() else {
+            let (root, _) = self.place_in_chain(body.members[0].0);
+            let timed = |Segment { begin, end, low, high, .. }| TimedBox {
+                begin: [begin].into(),
+                end: [end].into(),
+                bytes: low..high,
+            };
+            let segments = self.segments(root).filter(|segment| segment.low < segment.high);
+            return segments.map(timed).collect();
+        };
         // A chunk alone is the lowest of its body.
-        if let (Some(extra), [(chunk, _)]) = (self.extra.as_deref(), &*body.members) {
+        if let [(chunk, _)] = &*body.members {
             return self.view(extra).boxes(*chunk, extra.bodies.links[chunk.index()]);
         }
         self.boxes_by_chunk(body).into_iter().flat_map(|(_, boxes)| boxes).collect()
