@@ -14,6 +14,7 @@ use crate::{
         clashes::InPairs,
         clock_tree_space::ClockTreeSpace,
         in_spans::InSpans,
+        runs::Runs,
         sampled_occupancy::AtMoments,
         statement::{Statement, Times},
     },
@@ -46,29 +47,6 @@ enum Taken<'a> {
     Clocks(ClockTreeSpace<'a>),
     /// With several streams: by the bodies that lie here.
     Pairs(InPairs<'a>),
-}
-
-/// Bytes as runs: by first byte, the byte after the last. No two runs touch.
-#[derive(Clone, Default)]
-struct Runs(BTreeMap<Bytes, Bytes>);
-
-impl Runs {
-    fn add(&mut self, low: Bytes, high: Bytes) {
-        let (mut low, mut high) = (low, high);
-        while let Some((&start, &end)) = self.0.range(..=high).next_back()
-            && end >= low
-        {
-            self.0.remove(&start);
-            (low, high) = (low.min(start), high.max(end));
-        }
-        self.0.insert(low, high);
-    }
-
-    /// The end of a run that shares bytes with these.
-    fn end_of(&self, low: Bytes, high: Bytes) -> Option<Bytes> {
-        let (_, &end) = self.0.range(..high).next_back()?;
-        (end > low).then_some(end)
-    }
 }
 
 /// The members of a body that are kept apart from other chunks, each with its group.
@@ -275,29 +253,4 @@ fn segments(boxes: &[TimedBox]) -> Vec<Segment> {
         high: b.bytes.end,
     };
     boxes.iter().map(segment).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use std::collections::BTreeSet;
-
-    use super::*;
-
-    #[test]
-    fn runs_are_the_bytes_that_were_added() {
-        let one = |random: &mut arbitrary::Unstructured<'_>| {
-            let (mut runs, mut bytes) = (Runs::default(), BTreeSet::new());
-            for _ in 0..random.int_in_range(1..=8)? {
-                let low = random.int_in_range(0..=20)?;
-                let high = low + random.int_in_range(1..=5)?;
-                let shared = (low..high).rev().find(|byte| bytes.contains(byte));
-                let end = shared.map(|byte| (byte..99).find(|byte| !bytes.contains(byte)).unwrap());
-                assert_eq!(runs.end_of(low, high), end, "{:?}", runs.0);
-                runs.add(low, high);
-                bytes.extend(low..high);
-            }
-            Ok(())
-        };
-        arbtest::arbtest(one).budget_ms(100);
-    }
 }

@@ -27,6 +27,13 @@ impl Runs {
         free
     }
 
+    /// The end of the last run that shares bytes with these.
+    pub(super) fn end_of(&self, low: Bytes, high: Bytes) -> Option<Bytes> {
+        let begun = self.0.partition_point(|run| run.0 < high);
+        let &(_, end) = self.0[..begun].last()?;
+        (end > low).then_some(end)
+    }
+
     pub(super) fn add(&mut self, low: Bytes, high: Bytes) {
         let first = self.0.partition_point(|run| run.1 < low);
         let end = first + self.0[first..].partition_point(|run| run.0 <= high);
@@ -51,6 +58,8 @@ mod tests {
             runs.add(low, high);
         }
         assert_eq!(*runs.0, [(0, 2), (3, 7), (8, 9), (10, 14)]);
+        let ends = [(2, 3), (2, 4), (6, 9), (13, 99)].map(|(low, high)| runs.end_of(low, high));
+        assert_eq!(ends, [None, Some(7), Some(9), Some(14)]);
         runs.add(1, 10);
         assert_eq!(*runs.0, [(0, 14)]);
     }
