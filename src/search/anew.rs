@@ -2,14 +2,15 @@
 
 use crate::search::{
     Stage,
-    control::descent::{Attempts, Packer, descend_from},
+    control::descent::{Attempts, Packer},
     ejection::{Ejection, RUNGS},
-    guided::{self, Guided},
+    guided,
+    packing::Packing,
     solution::Solution,
     state::instance::Instance,
     under_way::Search,
 };
-use crate::{Bytes, plan::Layout, problem::ChunkId};
+use crate::{Bytes, monitor::Monitor, plan::Layout, problem::ChunkId};
 
 /// By default, ejection comes on top of the effort, with as many nodes as this many first attempts, up to a limit.
 const ON_TOP: u64 = 25;
@@ -55,52 +56,39 @@ impl Anew {
         let enough = if more > 0 { near(bound) } else { bound };
         let nodes = ejection.nodes().saturating_add(nodes).saturating_add(more);
         let attempts = Attempts { rungs: &RUNGS, share: ejection.share(), nodes };
-        let spent = descend(search, inst, ejection, attempts, enough);
+        let spent = improve(search, inst, |packing, monitor| {
+            packing.descend(ejection, attempts, enough, monitor)
+        });
         spent.saturating_sub(more)
     }
 
     /// Searches wider and wider cores with these many nodes, each guided by a packing of the one before; returns the
     /// nodes.
     pub fn guide(&self, search: &mut Search<'_, '_>, nodes: u64) -> u64 {
-        let Some(mut guided) = Guided::new(&self.inst) else { return 0 };
-        if nodes == 0 || search.is_over() || !search.monitor.has(Stage::Guided) {
-            return 0;
-        }
-        let attempts = Attempts { rungs: &guided::RUNGS, share: nodes, nodes };
-        let enough = search.solution.lower_bound;
-        let spent = descend(search, &self.inst, &mut guided, attempts, enough);
-        let solution = &mut *search.solution;
-        let bound = (guided.bound * self.inst.unit).min(solution.pool_size);
-        solution.lower_bound = solution.lower_bound.max(bound);
-        spent
+        improve(search, &self.inst, |packing, monitor| {
+            packing.guide(&guided::RUNGS, nodes, monitor)
+        })
     }
 }
 
-/// Packs all chains below lower and lower limits, until the pool is small enough; returns the nodes.
-fn descend(
+/// Improves the packing of all chains in some way, which returns its nodes.
+fn improve(
     search: &mut Search<'_, '_>,
     inst: &Instance,
-    packer: &mut impl Packer,
-    attempts: Attempts<'_>,
-    enough: Bytes,
+    run: impl FnOnce(&mut Packing<'_>, &mut Monitor<'_>) -> u64,
 ) -> u64 {
     let Search { problem, solution, monitor, .. } = search;
-    let (before, bound) = (packer.nodes(), solution.lower_bound);
-    let best = solution.pool_size.div_ceil(inst.unit * inst.align) * inst.align;
-    let mut stop = |nodes, best| {
-        let best = best * inst.unit;
-        monitor.stop(nodes - before, bound, best) || best <= enough
-    };
-    let found = descend_from(bound / inst.unit, best, attempts, packer, &mut stop);
-    let nodes = packer.nodes() - before;
-    solution.nodes = monitor.add(nodes);
-    if let Some(offsets) = found {
+    let mut packing = Packing::new(inst, solution.lower_bound, solution.pool_size);
+    let nodes = run(&mut packing, monitor);
+    solution.nodes = monitor.add(0);
+    if let Some(offsets) = packing.offsets.take() {
         let mut bases = vec![0; problem.len()];
         for (root, offset) in inst.roots.iter().zip(offsets) {
             bases[root.index()] = offset * inst.unit;
         }
         solution.improve(problem, Layout::from_roots(problem, |root| bases[root.index()]));
     }
+    solution.lower_bound = solution.lower_bound.max(packing.bound().min(solution.pool_size));
     nodes
 }
 

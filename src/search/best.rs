@@ -21,6 +21,7 @@
 //!
 //! **When.** Whenever a plan is computed once and run often. [`Layout::winner`] names the winner.
 
+use crate::search::schedule::SMALL;
 use std::{
     sync::atomic::Ordering,
     time::{Duration, Instant},
@@ -61,9 +62,6 @@ const PAIRS_PER_CHAIN: u64 = 100;
 
 /// The number of chains above which there is no search by default.
 const MAX_SEARCHED: usize = 200_000;
-
-/// Problems of at most this many chains are first searched with all overwrites, because that often ends with a proof.
-const SMALL: usize = 150;
 
 /// Plans with every candidate until one meets the lower bound, then searches within the limits. The
 /// time that the candidates take counts towards the limit.

@@ -5,9 +5,10 @@ use crate::search::{
         ladder,
         threads::{self, Incumbent},
     },
-    cores::{self, LARGE},
+    cores,
     greedy::Greedy,
     improve,
+    schedule::LARGE,
     state::instance::Instance,
     under_way::Search,
 };

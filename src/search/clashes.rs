@@ -3,6 +3,7 @@
 //! Long chains of overwrites are few bodies of many boxes. However many of these are alive together, two bodies clash
 //! at few ranges of offsets. These are found once, and a body is then compared with others without a look at boxes.
 
+use crate::search::schedule::MAX_CLASHES;
 use std::{cmp::Reverse, slice};
 
 use crate::{
@@ -17,17 +18,11 @@ use crate::{
 /// Bodies with fewer boxes, on average, are compared box by box.
 const MANY_BOXES: usize = 8;
 
-/// The most levels of trees in which boxes of other bodies are looked up.
-const MAX_LEVELS: usize = 1 << 24;
-
 /// The most ranges of offsets that are found, before those of two bodies are merged.
 const MAX_FOUND: usize = 1 << 24;
 
 /// Ranges of two bodies are merged when there are as many.
 const MANY_RANGES: usize = 1 << 16;
-
-/// The most ranges of offsets that are kept.
-const MAX_KEPT: usize = 1 << 20;
 
 /// Differences of offsets are signed.
 const HIGHEST: Bytes = 1 << 62;
@@ -54,7 +49,7 @@ impl Clashes {
             levels += before * (1 + count.max(1).ilog2() as usize);
             before += count;
         }
-        let is_some = count >= MANY_BOXES * boxes.len() && levels <= MAX_LEVELS;
+        let is_some = count >= MANY_BOXES * boxes.len() && levels <= MAX_FOUND;
         is_some.then(|| Self::between_all(boxes)).flatten()
     }
 
@@ -89,7 +84,7 @@ impl Clashes {
                 merge(&mut all);
                 kept += all.len();
                 clashes.add(first, second, &all);
-                if kept > MAX_KEPT {
+                if kept > MAX_CLASHES {
                     return None;
                 }
             }

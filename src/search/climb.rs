@@ -1,24 +1,16 @@
 //! Packs some or all chains of a problem below its best pool by the search, and places the others around them.
 
+use crate::search::schedule::{MAX_COVERED, SMALL};
 use crate::search::{
     Stage,
-    control::{
-        ladder,
-        threads::{self, Incumbent, Standing},
-    },
+    control::{ladder, threads::Incumbent},
     effort::UNIT,
+    packing::Packing,
     solution::Solution,
     state::instance::Instance,
     under_way::Search,
 };
 use crate::{Bytes, Limits, problem::ChunkId};
-
-/// Problems of fewer chains need no rounding, and ejection only if the default effort does not suffice.
-pub const FEW: usize = 150;
-
-/// Bodies that cover more sections than this, all added up, are not searched: the setup would take
-/// too long.
-const MAX_COVERED: usize = 50_000_000;
 
 /// Sizes have no useful common divisor if the bound is more than this many units of it.
 const FINE: Bytes = 1 << 14;
@@ -47,7 +39,7 @@ pub fn climb_rounded(search: &mut Search<'_, '_>, roots: &[ChunkId], limits: &Li
     // The parts of a staircase would not stay in line.
     let is_plain = plain.staircases.is_empty();
     let is_on = search.monitor.has(Stage::Rounded);
-    if !is_on || roots.len() < FEW || search.solution.lower_bound / unit <= FINE || !is_plain {
+    if !is_on || roots.len() < SMALL || search.solution.lower_bound / unit <= FINE || !is_plain {
         return 0;
     }
     // Sizes that fill the pool without waste are seldom hard to pack as they are.
@@ -112,17 +104,32 @@ pub fn climb_and_complete(
     roots: &[ChunkId],
     limits: &Limits,
 ) -> Outcome {
-    let Climb { bases, bound, best, nodes, is_over, is_too_large } = climb(search, roots, limits);
     let Search { problem, greedy, solution, monitor } = search;
+    let inst = Instance::new_until(problem, roots, &mut || monitor.must_stop());
+    let inst = inst.map(|inst| inst.without(monitor.without()));
+    let Some(inst) = inst.filter(|inst| inst.covered() <= MAX_COVERED) else {
+        return Outcome { nodes: 0, is_over: false, is_too_large: true };
+    };
+    // The pools of the search are multiples of the step, and so is some smallest pool. The bound is
+    // one as well, because the chains alive at the peak are among the roots.
+    debug_assert!(solution.lower_bound.is_multiple_of(inst.unit * inst.align));
+    let mut packing = Packing::new(&inst, solution.lower_bound, solution.pool_size);
+    let is_whole = roots.len() == problem.roots().count();
+    packing.whole = (!is_whole).then_some(solution.pool_size);
+    let nodes = packing.climb(limits.effort(), limits.threads, monitor);
+    solution.nodes = monitor.add(0);
     // A bound of some of the chains is a bound of all.
-    solution.lower_bound = solution.lower_bound.max(bound).min(solution.pool_size);
-    if let Some(bases) = bases {
+    solution.lower_bound = solution.lower_bound.max(packing.bound()).min(solution.pool_size);
+    let (is_over, best) = (packing.is_proven(), packing.pool());
+    if let Some(offsets) = packing.offsets {
+        let bases = offsets.iter().map(|offset| offset * inst.unit);
+        let bases: Vec<(ChunkId, Bytes)> = inst.roots.iter().copied().zip(bases).collect();
         let mut stop = || monitor.stop(0, solution.lower_bound, best);
         for packing in greedy.complete(&bases, solution.lower_bound, &mut stop) {
             solution.improve(problem, packing);
         }
     }
-    Outcome { nodes, is_over, is_too_large }
+    Outcome { nodes, is_over, is_too_large: false }
 }
 
 /// The result of packing some of the roots and completing the packing.
@@ -133,61 +140,4 @@ pub struct Outcome {
     pub is_over: bool,
     /// True if there are too many roots to be searched, and so are more.
     pub is_too_large: bool,
-}
-
-/// The result of packing some of the roots.
-struct Climb {
-    /// Their offsets, if they are packed below the best pool.
-    bases: Option<Vec<(ChunkId, Bytes)>>,
-    /// A lower bound of their pool.
-    bound: Bytes,
-    /// The best pool of all roots, before the others are placed.
-    best: Bytes,
-    /// The nodes of the first thread.
-    nodes: u64,
-    /// True if their smallest pool is known.
-    is_over: bool,
-    /// True if they are too many to be searched.
-    is_too_large: bool,
-}
-
-/// Searches for a packing of some of the roots below the best pool.
-fn climb(search: &mut Search<'_, '_>, roots: &[ChunkId], limits: &Limits) -> Climb {
-    let Search { problem, solution, monitor, .. } = search;
-    let inst = Instance::new_until(problem, roots, &mut || monitor.must_stop());
-    let inst = inst.map(|inst| inst.without(monitor.without()));
-    let Some(inst) = inst.filter(|inst| inst.covered() <= MAX_COVERED) else {
-        return Climb {
-            bases: None,
-            bound: solution.lower_bound,
-            best: solution.pool_size,
-            nodes: 0,
-            is_over: false,
-            is_too_large: true,
-        };
-    };
-    let step = inst.unit * inst.align;
-    // The pools of the search are multiples of the step, and so is some smallest pool. The bound is
-    // one as well, because the chains alive at the peak are among the roots.
-    debug_assert!(solution.lower_bound.is_multiple_of(step));
-    let best = solution.pool_size.div_ceil(step) * inst.align;
-    let board = Incumbent::new(solution.lower_bound / inst.unit, best);
-    let whole = roots.len() == problem.roots().count();
-    let best_of_all = |best| if whole { best * inst.unit } else { solution.pool_size };
-    let mut stop = |nodes, _| {
-        let Standing { bound, best } = board.standing();
-        monitor.stop(nodes + board.worker_nodes(), bound * inst.unit, best_of_all(best))
-    };
-    let nodes = threads::together(limits.threads, &board, &mut stop, |thread, stop| {
-        ladder::climb(&inst, thread, limits.effort(), &board, stop)
-    });
-    solution.nodes = monitor.add(nodes + board.worker_nodes());
-    let Standing { bound, best } = board.standing();
-    let (bound, best) = (bound * inst.unit, best_of_all(best));
-    let is_over = board.is_solved();
-    let bases = board.into_offsets().map(|offsets| {
-        let bases = offsets.iter().map(|offset| offset * inst.unit);
-        inst.roots.iter().copied().zip(bases).collect()
-    });
-    Climb { bases, bound, best, nodes, is_over, is_too_large: false }
 }

@@ -2,8 +2,9 @@
 
 use crate::search::{
     capacity::{Decision, Fit, decide, fits_monitored},
-    cores::{CROWDS, LARGE, thousandths},
+    cores::{CROWDS, thousandths},
     greedy::Greedy,
+    schedule::LARGE,
 };
 use crate::{
     Bytes, Limits, Observer, Problem, Step,

@@ -1,6 +1,7 @@
 //! Crowded cores: of a problem of many chains, those that live in the most crowded steps are packed first. The others
 //! have room enough around them.
 
+use crate::search::schedule::{LARGE, WORK_PER_NODE};
 use crate::search::{
     Stage,
     anew::{Anew, is_near},
@@ -9,9 +10,6 @@ use crate::search::{
     under_way::Search,
 };
 use crate::{Bytes, Limits, Problem, problem::ChunkId};
-
-/// Problems of more chains are not searched as a whole, neither for a pool nor for a capacity.
-pub const LARGE: usize = 5000;
 
 /// The live bytes of a step of a crowded core, in thousandths of the most live bytes.
 pub const CROWDS: [Bytes; 3] = [950, 900, 800];
@@ -35,9 +33,6 @@ const CHAINS_PER_NODE: u64 = 500;
 
 /// A node counts for less if chains cover fewer sections than this on average.
 const SHORT_LIFE: usize = 16;
-
-/// Runs of taken bytes that count as a node when a core is completed.
-const WORK_PER_NODE: u64 = 64;
 
 /// The most nodes of ejection in a problem of many chains that count against the effort, which
 /// it may take half of.

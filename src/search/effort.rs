@@ -1,5 +1,7 @@
 //! Effort: the unit of a search's work, and the ways in which a search within an effort can end.
 
+use crate::search::schedule::WORK_PER_NODE;
+
 /// The nodes of the shortest round.
 pub const UNIT: u64 = 1000;
 
@@ -16,7 +18,7 @@ pub enum Verdict {
 
 /// The nodes that a search counts: a node that examines many bodies or pairs counts for several.
 pub fn weigh(nodes: u64, work: u64) -> u64 {
-    nodes + work / 64
+    nodes + work / WORK_PER_NODE
 }
 
 /// Luby's sequence 1 1 2 1 1 2 4 1 1 2 1 1 2 4 8 ..., from 1 (Luby, Sinclair, Zuckerman 1993).

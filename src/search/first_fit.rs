@@ -80,7 +80,7 @@ pub(crate) fn layout_within(
     let mut monitor = blocks::monitor(problem, BlockPool::of(problem), limits, observer);
     let statement = Statement::until(problem, &mut || monitor.is_overdue());
     let packed = packed(&statement, &mut monitor)?;
-    Ok(Layout::from_bodies(problem, &statement.bodies, &packed.places))
+    Ok(Layout::from_bodies(problem, statement.bodies, &packed.places))
 }
 
 /// The best packing of all orders, or of those for which there is time. If there is none even for the first, the rest
@@ -136,7 +136,7 @@ pub(super) fn pack_in(
     monitor: &mut Monitor<'_>,
 ) -> Option<Packed> {
     let places = pack(statement, &order, Late::Stop, &mut || monitor.must_stop()).ok()?;
-    let layout = Layout::from_bodies(statement.problem, &statement.bodies, &places);
+    let layout = Layout::from_bodies(statement.problem, statement.bodies, &places);
     Some(Packed { order, objective: layout.objective(statement.problem), places })
 }
 

@@ -3,6 +3,7 @@
 //! Large bodies first is best on most networks, large areas or long lifetimes on some; all are
 //! tried.
 
+use crate::search::schedule::{LARGE, PAUSE};
 use std::time::Duration;
 
 use smallvec::SmallVec;
@@ -51,9 +52,6 @@ const KEYS: [Key; 7] = [
 /// The keys of the orders in which to complete a packing of some bodies.
 pub(super) const COMPLETING: [Key; 2] = [KEYS[1], KEYS[3]];
 
-/// With more bodies than this, only the first two orders are tried at first.
-const MANY: usize = 5000;
-
 /// Packing this many bodies once takes some hundredths of a second.
 const QUICK: usize = 10_000;
 
@@ -64,9 +62,6 @@ pub(super) const MAX_WORK: u64 = 100_000_000;
 
 /// Placing a body takes at least as long as examining this many runs, even where nothing is taken.
 const WORK_PER_BODY: u64 = 64;
-
-/// The number of bodies between two calls of `stop`.
-const PAUSE: u64 = 256;
 
 /// Making the tree of taken bytes, and freeing it, takes this long for each chunk of many.
 const TIME: Duration = Duration::from_nanos(200);
@@ -159,7 +154,7 @@ impl<'a> Greedy<'a> {
     }
 
     fn split_orders(&self) -> (&'static [Key], &'static [Key]) {
-        KEYS.split_at(if self.bodies.len() > MANY { 2 } else { KEYS.len() })
+        KEYS.split_at(if self.bodies.len() > LARGE { 2 } else { KEYS.len() })
     }
 
     /// Packs all bodies in an order, below a limit. `None` if a body ends at the limit or above it, if the work of all
@@ -300,7 +295,7 @@ mod tests {
 
     #[test]
     fn of_many_bodies_only_the_first_orders_are_tried_at_first() {
-        for (bodies, orders) in [(MANY, KEYS.len()), (MANY + 1, 2)] {
+        for (bodies, orders) in [(LARGE, KEYS.len()), (LARGE + 1, 2)] {
             let mut problem = Problem::builder();
             for at in 0..bodies as u64 {
                 problem.chunk(at..at + 1, 1);

@@ -1,8 +1,9 @@
 //! Improves the packing of a problem: simulation and greedy packings first, then searches.
 
+use crate::search::schedule::{LONG, SMALL};
 use crate::search::{
     anew::{Anew, is_near},
-    climb::{FEW, climb_and_complete, climb_rounded},
+    climb::{climb_and_complete, climb_rounded},
     cores::{node_weight, search_cores},
     solution::Solution,
     under_way::Search,
@@ -12,10 +13,7 @@ use crate::{
     search::first_layout,
 };
 
-/// In problems with more chains, crowded steps are mended, and crowded cores are searched first.
-pub const FEW_CHAINS: usize = 1000;
-
-/// The nodes that problems of more than [`FEW_CHAINS`] chains get on top of the default effort.
+/// The nodes that problems of more than [`LONG`] chains get on top of the default effort.
 const LARGER_EFFORT: u64 = 200_000;
 
 /// The nodes of the first search before chains are placed anew, which are enough for the hardest public proof.
@@ -61,7 +59,7 @@ pub fn search(search: &mut Search<'_, '_>, limits: &Limits) {
         let Solution { lower_bound, pool_size, .. } = *search.solution;
         limits.scaled_to_gap(lower_bound, pool_size, weight)
     };
-    if roots.len() > FEW_CHAINS {
+    if roots.len() > LONG {
         let mut nodes = scaled_to_gap(search, 1).effort();
         if limits.is_default() {
             nodes += LARGER_EFFORT;
@@ -81,7 +79,7 @@ pub fn search(search: &mut Search<'_, '_>, limits: &Limits) {
         let limits = limits.nodes(limits.effort().saturating_sub(rounded + in_turns));
         climb_and_complete(search, &roots, &limits);
     }
-    if roots.len() < FEW
+    if roots.len() < SMALL
         && limits.is_default()
         && !is_near(search.solution)
         && !search.monitor.stopped()
@@ -101,7 +99,7 @@ fn search_in_turns(
     spent: u64,
 ) -> u64 {
     let is_done = |search: &Search<'_, '_>| is_near(search.solution) || search.monitor.stopped();
-    if roots.len() < FEW || is_done(search) {
+    if roots.len() < SMALL || is_done(search) {
         return 0;
     }
     let Some(mut anew) = Anew::new(search, roots) else { return 0 };

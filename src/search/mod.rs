@@ -61,6 +61,7 @@ mod guided;
 mod improve;
 mod in_spans;
 mod mend;
+mod packing;
 pub(super) mod places;
 mod random;
 mod ranges;
@@ -72,6 +73,7 @@ mod runs;
 mod sampled_occupancy;
 #[cfg(test)]
 pub(crate) mod samples;
+mod schedule;
 mod size_classes;
 mod solution;
 mod stages;
@@ -162,7 +164,7 @@ pub(super) fn continue_from(
 
 /// Returns whether a problem is large enough for mending to pay; others are searched whole.
 pub(super) fn is_mended(problem: &Problem) -> bool {
-    problem.roots().nth(improve::FEW_CHAINS).is_some()
+    problem.roots().nth(schedule::LONG).is_some()
 }
 
 fn mend_if_large(

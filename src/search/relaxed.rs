@@ -4,14 +4,12 @@
 //! that covers its chunk, a pin where the chunk lies anyway. Without them the problem is unconstrained. A lower bound
 //! of its pool holds with them as well, and a layout of it that satisfies them is as good as any.
 
+use crate::search::schedule::HUGE;
 use crate::{
     Bytes, Limits, Problem,
     plan::Layout,
     problem::demands::{AllowedPool, Body, Pool, PoolId},
 };
-
-/// Larger problems are not relaxed if their constraints may bind: a layout seldom satisfies them by chance.
-const MAX_CHUNKS: usize = 100_000;
 
 /// A problem without its pools, pins and windows.
 pub(crate) struct Relaxed<'p> {
@@ -29,7 +27,7 @@ impl<'p> Relaxed<'p> {
     pub(crate) fn of(constrained: &'p Problem) -> Option<Self> {
         let pool = cheapest_pool(constrained)?;
         let limit = limit(constrained.pools().get(pool.index())?)?;
-        if may_bind(constrained, limit) && constrained.len() > MAX_CHUNKS {
+        if may_bind(constrained, limit) && constrained.len() > HUGE {
             return None;
         }
         Some(Self { constrained, problem: constrained.without_constraints()?, pool, limit })

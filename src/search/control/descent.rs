@@ -1,9 +1,7 @@
 //! The descent: packs all bodies below lower and lower limits.
 
 use crate::search::effort::UNIT;
-
-/// The number of nodes between two calls of `stop`.
-const PAUSE: u64 = 256;
+use crate::search::schedule::PAUSE;
 
 /// Packs all bodies of an instance below a limit, without proving anything.
 pub trait Packer {

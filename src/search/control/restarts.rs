@@ -12,6 +12,7 @@
 //! it with them. Where it does not, the branches have to be others. So another third goes to rounds that differ in that
 //! they keep the places of these items free.
 
+use crate::search::schedule::PAUSE;
 use crate::search::{
     Stage,
     branching::{
@@ -26,9 +27,6 @@ use crate::search::{
         skyline::Skyline,
     },
 };
-
-/// The number of nodes between two calls of `stop`.
-const PAUSE: u64 = 256;
 
 /// The rounds of the first sweep with pinned items: as many as problems without pins begin with at their bound.
 const FIRST_SWEEP: u64 = 12;

@@ -17,6 +17,7 @@
 
 #![allow(clippy::cast_precision_loss, reason = "an order of trying may round")]
 
+use crate::search::schedule::{MEDIUM, TINY};
 use std::ops::Range;
 
 mod pairs;
@@ -28,12 +29,6 @@ use crate::search::{
     effort::{UNIT, Verdict, weigh},
     state::instance::{Fixed, Instance, Part},
 };
-
-/// Problems with more bodies are not searched.
-const MANY_BODIES: usize = 500;
-
-/// Up to this many bodies have so few orders that they get one long run.
-const FEW: usize = 20;
 
 /// The nodes of the first run if there are more bodies. It is short because the search of the
 /// valleys often suffices if only some bodies are staircases.
@@ -135,7 +130,7 @@ impl Disjunctive {
     /// Returns `None` if there are no staircases, or if bodies, pairs or numbers are too many or
     /// too large.
     pub fn new(inst: &Instance) -> Option<Self> {
-        if inst.staircases.is_empty() || inst.bodies() > MANY_BODIES {
+        if inst.staircases.is_empty() || inst.bodies() > MEDIUM {
             return None;
         }
         // A stack of all bodies, each at a multiple of the alignment, must be lower than FAR.
@@ -220,7 +215,7 @@ impl Disjunctive {
 
     /// The nodes of the first run under a limit; each later run is longer than the one before.
     pub fn first_run(&self, rounds: u64) -> u64 {
-        if self.tops.len() <= FEW { UNIT.saturating_mul(rounds) } else { FIRST_RUN }
+        if self.tops.len() <= TINY { UNIT.saturating_mul(rounds) } else { FIRST_RUN }
     }
 
     /// Searches under a limit from the beginning, for at most this many nodes more, or until

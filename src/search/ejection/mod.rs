@@ -15,15 +15,13 @@
 
 mod strip;
 
+use crate::search::schedule::{LONG, WORK_PER_NODE};
 use crate::search::{
     control::descent::{Attempt, Packer},
     random::Random,
     state::instance::{Fixed, Instance, Item, Part},
 };
 use strip::{Block, End, Strip, WORK_PER_BLOCK};
-
-/// A problem without staircases is long if it has more bodies.
-const LONG: usize = 1000;
 
 /// The limits to try, in 64ths of the gap between the bound and the best packing: small steps, because each attempt
 /// begins with the packing below the limit before it.
@@ -41,9 +39,6 @@ const MAX_BODIES: usize = 1 << 22;
 
 /// The most pairs of bodies that share a section: placing all bodies once then takes 40 million nodes.
 const MAX_PAIRS: u64 = 1 << 28;
-
-/// The work that counts as a node: bodies examined, and blocks sorted.
-const WORK_PER_NODE: u64 = 64;
 
 /// The weight of a section is its live bytes squared this many times, in long problems and in others.
 const SQUARINGS_OF_LONG: usize = 7;

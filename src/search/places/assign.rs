@@ -1,5 +1,6 @@
 //! Assigns bodies to pools by branch and bound.
 
+use crate::search::schedule::{PAUSE, TINY};
 use std::collections::HashMap;
 
 use crate::{
@@ -22,12 +23,6 @@ const PROBE_NODES: u64 = 100;
 
 /// The most nodes of the first search, for a packing as low as the bound.
 const FIRST_LOOK: u64 = 5000;
-
-/// The number of nodes between two calls of `stop`.
-const PAUSE: u64 = 64;
-
-/// A bin with more bodies is packed only when all bodies have bins.
-const GLANCED: usize = 20;
 
 /// Setting up the search for a bin takes as long as a node for each of this many pairs of bodies.
 const PAIRS_PER_NODE: usize = 10;
@@ -286,7 +281,7 @@ impl<'a> Assignment<'a> {
 
     /// Returns false if a short search proves that the bodies of a bin do not fit into it.
     fn may_fit(&mut self, bin: usize, monitor: &mut Monitor<'_>) -> bool {
-        let is_looked_at = self.bins.len() > 1 && self.filled[bin].count <= GLANCED;
+        let is_looked_at = self.bins.len() > 1 && self.filled[bin].count <= TINY;
         let Some(room) = self.bins[bin].room.filter(|_| is_looked_at) else { return true };
         self.decide(bin, room, PROBE_NODES, monitor) != Verdict::Refuted
     }

@@ -16,22 +16,18 @@ use crate::{
         Stage,
         anew::on_top,
         control::{
-            descent::{Attempts, Packer, descend_from},
-            ladder,
-            threads::{self, Incumbent, Standing},
+            descent::{Attempts, Packer},
+            threads::Standing,
         },
-        cores::LARGE,
         ejection::{Ejection, RUNGS},
         first_fit::Packed,
-        guided::Guided,
+        packing::Packing,
         regain::Regain,
+        schedule::{HUGE, LARGE},
         state::instance::{Instance, Outline},
         statement::Statement,
     },
 };
-
-/// More bodies are left to first fit.
-const MANY: usize = 100_000;
 
 /// The most nodes, so that a search without an end reaches the other searches.
 const MAX_NODES: u64 = 50_000_000;
@@ -84,12 +80,8 @@ pub fn climb(
         None if limits.time.is_none() => usual,
         _ => (limits.effort() / 2).min(MAX_NODES),
     };
-    let mut search = Search {
-        inst: &inst,
-        standing: Standing { bound: bound / inst.unit, best: best.div_ceil(step) * inst.align },
-        offsets: None,
-        nodes: 0,
-    };
+    let mut packing = Packing::new(&inst, bound, best);
+    let mut nodes = 0;
     let first = effort.min(usual);
     // By default, other searches have nodes on top of the effort; a given effort contains them.
     let more = |spent| if limits.is_default() { u64::MAX } else { effort.saturating_sub(spent) };
@@ -97,142 +89,78 @@ pub fn climb(
         // More effort begins as the default one does.
         let mut regain = Regain::new(&inst);
         let quick = first.min(QUICK);
-        search.climb(quick, 1, monitor);
+        nodes += packing.climb(quick, 1, monitor);
         let early = (first / 4).min(OFTEN_ENOUGH).max(first / EARLY);
-        let early = search.regain(&mut regain, early, monitor);
-        search.climb(first.saturating_sub(quick + early), limits.threads, monitor);
-        let late = search.regain(&mut regain, (first / 2).min(more(first)), monitor);
+        let early = regain_pins(&mut packing, &mut regain, early, monitor);
+        nodes +=
+            early + packing.climb(first.saturating_sub(quick + early), limits.threads, monitor);
+        let late = (first / 2).min(more(first));
+        let late = regain_pins(&mut packing, &mut regain, late, monitor);
         let spent = first + late;
-        let guided = search.guide((first / 2).min(more(spent)), monitor);
+        let guided = packing.guide(&[0], (first / 2).min(more(spent)), monitor);
         let spent = spent + guided;
-        let ejected = search.eject(first / 4, more(spent), monitor);
+        let ejected = eject(&mut packing, first / 4, more(spent), monitor);
+        nodes += late + guided + ejected;
+        let ejected = ejected.saturating_sub(first / 4);
         // A search that only time ends goes on as long as it can.
-        search.climb(effort.saturating_sub(spent + ejected), limits.threads, monitor);
+        let rest = effort.saturating_sub(spent + ejected);
+        nodes += packing.climb(rest, limits.threads, monitor);
     } else {
-        search.eject(effort, more(effort), monitor);
+        nodes += eject(&mut packing, effort, more(effort), monitor);
     }
     let mut places = packed.places.clone();
-    for (root, offset) in inst.roots.iter().zip(search.offsets.iter().flatten()) {
+    for (root, offset) in inst.roots.iter().zip(packing.offsets.iter().flatten()) {
         // Reserved ranges have a number that no body has.
         if let Some(place) = places.get_mut(root.index()) {
             place.offset = offset * inst.unit;
         }
     }
-    let bound = (search.standing.bound * inst.unit).min(best);
-    Some(Climb { places, bound, nodes: search.nodes })
+    Some(Climb { places, bound: packing.bound().min(best), nodes })
 }
 
-/// The search of one pool so far.
-struct Search<'a> {
-    inst: &'a Instance,
-    /// In units.
-    standing: Standing,
-    /// The offsets, in units by body, of the best packing found here.
-    offsets: Option<Vec<u64>>,
+/// Packs all bodies at the bound without pins, and repacks them until all pins hold, with this many nodes or a few more;
+/// returns the nodes.
+fn regain_pins(
+    packing: &mut Packing<'_>,
+    packer: &mut Option<Regain<'_>>,
     nodes: u64,
+    monitor: &mut Monitor<'_>,
+) -> u64 {
+    let is_on = nodes > 0 && !packing.is_proven() && monitor.has(Stage::Regain);
+    let Some(packer) = packer.as_mut().filter(|_| is_on && !monitor.must_stop()) else { return 0 };
+    let attempts = Attempts { rungs: &[0], share: nodes, nodes: packer.nodes() + nodes };
+    packing.descend(packer, attempts, 0, monitor)
 }
 
-impl Search<'_> {
-    /// Climbs the ladder with this many nodes.
-    fn climb(&mut self, nodes: u64, threads: usize, monitor: &mut Monitor<'_>) {
-        let Self { inst, standing: Standing { bound, best }, nodes: before, .. } = *self;
-        if nodes == 0 || bound >= best || monitor.must_stop() {
-            return;
-        }
-        let board = Incumbent::new(bound, best);
-        let mut stop = |nodes, Standing { bound, best }: Standing| {
-            let nodes = before + nodes + board.worker_nodes();
-            monitor.stop(nodes, bound * inst.unit, best * inst.unit)
-        };
-        self.nodes += threads::together(threads, &board, &mut stop, |thread, stop| {
-            ladder::climb(inst, thread, nodes, &board, stop)
-        });
-        self.standing = board.standing();
-        self.offsets = board.into_offsets().or(self.offsets.take());
+/// If the pool is more than a percent above the bound, places all bodies anew, and lets those that do
+/// not fit eject others, with this many nodes and those that come on top by default, but no more of these than
+/// `most_on_top`. Returns the nodes.
+fn eject(
+    packing: &mut Packing<'_>,
+    nodes: u64,
+    most_on_top: u64,
+    monitor: &mut Monitor<'_>,
+) -> u64 {
+    let Standing { bound, best } = packing.standing;
+    let is_near = best.saturating_sub(bound) <= bound / 100;
+    if is_near || !monitor.has(Stage::Ejection) || monitor.must_stop() {
+        return 0;
     }
-
-    /// Packs all bodies at the bound without pins, and repacks them until all pins hold, with this many nodes or a few
-    /// more; returns the nodes.
-    fn regain(
-        &mut self,
-        packer: &mut Option<Regain<'_>>,
-        nodes: u64,
-        monitor: &mut Monitor<'_>,
-    ) -> u64 {
-        let Standing { bound, best } = self.standing;
-        let is_on = monitor.has(Stage::Regain);
-        if !is_on || nodes == 0 || bound >= best || monitor.must_stop() {
-            return 0;
-        }
-        let Some(packer) = packer else { return 0 };
-        let before = packer.nodes();
-        self.descend(
-            packer,
-            Attempts { rungs: &[0], share: nodes, nodes: before + nodes },
-            monitor,
-        );
-        packer.nodes() - before
+    let Some(mut packer) = Ejection::new(packing.inst) else { return 0 };
+    let share = packer.share();
+    let all = nodes + on_top(share, true).min(most_on_top);
+    if packer.placing() > all {
+        return 0;
     }
-
-    /// Searches wider and wider cores at the bound with this many nodes, each guided by a packing of the one before;
-    /// returns the nodes.
-    fn guide(&mut self, nodes: u64, monitor: &mut Monitor<'_>) -> u64 {
-        let Self { inst, standing: Standing { bound, best }, .. } = *self;
-        let is_on = monitor.has(Stage::Guided);
-        if !is_on || nodes == 0 || bound >= best || monitor.must_stop() {
-            return 0;
-        }
-        let Some(mut packer) = Guided::new(inst) else { return 0 };
-        self.descend(&mut packer, Attempts { rungs: &[0], share: nodes, nodes }, monitor);
-        self.standing.bound = packer.bound.clamp(bound, self.standing.best);
-        packer.nodes()
-    }
-
-    /// If the pool is more than a percent above the bound, places all bodies anew, and lets those that do
-    /// not fit eject others, with this many nodes and those that come on top by default, but no more of these than
-    /// `most_on_top`. Returns how many of these it took.
-    fn eject(&mut self, nodes: u64, most_on_top: u64, monitor: &mut Monitor<'_>) -> u64 {
-        let Self { inst, standing: Standing { bound, best }, .. } = *self;
-        let is_on = monitor.has(Stage::Ejection);
-        if !is_on || best.saturating_sub(bound) <= bound / 100 || monitor.must_stop() {
-            return 0;
-        }
-        let Some(mut packer) = Ejection::new(inst) else { return 0 };
-        let share = packer.share();
-        let all = nodes + on_top(share, true).min(most_on_top);
-        if packer.placing() > all {
-            return 0;
-        }
-        self.descend(&mut packer, Attempts { rungs: &RUNGS, share, nodes: all }, monitor);
-        packer.nodes().saturating_sub(nodes)
-    }
-
-    /// Packs all bodies lower and lower.
-    fn descend(
-        &mut self,
-        packer: &mut impl Packer,
-        attempts: Attempts<'_>,
-        monitor: &mut Monitor<'_>,
-    ) {
-        let Self { inst, standing: Standing { bound, best }, nodes: before, .. } = *self;
-        let spent = packer.nodes();
-        let mut stop =
-            |nodes, best| monitor.stop(before + nodes - spent, bound * inst.unit, best * inst.unit);
-        let found = descend_from(bound, best, attempts, packer, &mut stop);
-        self.nodes += packer.nodes() - spent;
-        if let Some(offsets) = found {
-            self.standing.best = ladder::height(inst, &offsets).max(bound);
-            self.offsets = Some(offsets);
-        }
-    }
+    packing.descend(&mut packer, Attempts { rungs: &RUNGS, share, nodes: all }, 0, monitor)
 }
 
 /// The bodies by number, then the reserved ranges, and the alignment of all offsets.
 fn outlines(statement: &Statement<'_>, bound: Bytes, best: Bytes) -> Option<(Vec<Outline>, Bytes)> {
     let Statement { problem, bodies, .. } = statement;
-    let [pool] = &*statement.pools else { return None };
+    let [pool] = statement.pools else { return None };
     let is_simple = pool.largest.is_none() && statement.streams() == 1;
-    if !is_simple || !statement.apart().is_empty() || bodies.len() > MANY {
+    if !is_simple || !statement.apart().is_empty() || bodies.len() > HUGE {
         return None;
     }
     let alignment = pool.root_alignment(problem);

@@ -21,6 +21,7 @@ mod pairwise;
 mod promote;
 mod shelf;
 
+use crate::search::schedule::{MEDIUM, TINY};
 use crate::{
     Bytes, Limits, Observer, PlanError, Problem,
     plan::Layout,
@@ -35,14 +36,8 @@ use crate::{
     },
 };
 
-/// The pools of more bodies are not searched: first fit places them, in many orders.
-const MANY_BODIES: usize = 500;
-
 /// Problems with more pools and buffers are not searched, because the loads of each are kept.
 const MANY_BINS: usize = 2000;
-
-/// Problems with at most this many bodies are searched at once.
-const FEW_BODIES: usize = 20;
 
 /// The nodes of a search if the caller sets no limit.
 const NODES: u64 = 500_000;
@@ -60,7 +55,7 @@ pub fn layout(
 ) -> Result<Layout, PlanError> {
     let mut monitor = blocks::monitor(problem, BlockPool::of(problem), limits, observer);
     let statement = Statement::until(problem, &mut || monitor.is_overdue());
-    let layout_of = |places: &[_]| Layout::from_bodies(problem, &statement.bodies, places);
+    let layout_of = |places: &[_]| Layout::from_bodies(problem, statement.bodies, places);
     let mut first = first_fit::packed(&statement, &mut monitor);
     if let Ok(packed) = &first
         && monitor.must_stop()
@@ -76,14 +71,13 @@ pub fn layout(
         return first.map(|packed| layout_of(&packed.places));
     }
     // Searching few bodies takes less time than packing them in many orders.
-    let is_small = statement.bodies.len() <= FEW_BODIES;
-    let is_large = statement.bodies.len() > MANY_BODIES || Bin::count(&statement) > MANY_BINS;
+    let is_small = statement.bodies.len() <= TINY;
+    let is_large = statement.bodies.len() > MEDIUM || Bin::count(&statement) > MANY_BINS;
     let mut lower_bound = 0;
     if let Ok(packed) = &mut first
         && !is_small
         && let Some(climb) = climb(&statement, packed, bound, limits, &mut monitor)
     {
-        monitor.add(climb.nodes);
         let layout = layout_of(&climb.places);
         lower_bound = climb.bound;
         let is_proven = layout.pool_size(problem) <= lower_bound;

@@ -4,6 +4,7 @@
 //! after the other, each where the bodies in its way weigh least; these are ejected and wait in turn (ejection
 //! chains; Glover 1996). The weight of a body is its extent, times one more than it was ejected.
 
+use crate::search::schedule::{MAX_CLASHES, WORK_PER_NODE};
 use std::{borrow::Cow, collections::VecDeque};
 
 use crate::{
@@ -35,17 +36,11 @@ const MAX_ON_TOP: u64 = 750_000;
 /// All pairs of more boxes are too many to look at.
 const MAX_BOXES: usize = 4000;
 
-/// The most ranges of offsets at which two bodies clash.
-const MAX_CLASHES: usize = 1 << 20;
-
 /// Offsets and their differences are signed.
 const HIGHEST: Bytes = 1 << 60;
 
 /// Ranges that are examined in the time of a node.
 const CLASHES_PER_NODE: u64 = 16;
-
-/// Pairs of boxes that are compared in the time of a node.
-const PAIRS_PER_NODE: u64 = 64;
 
 /// No body weighs more, so that sums of weights fit in 64 bits.
 const HEAVIEST: u64 = 1 << 40;
@@ -68,7 +63,7 @@ impl<'a> Pairwise<'a> {
     /// `None` if there are other demands than streams, overwrites, parts and alignments, or too many or too large
     /// bodies.
     pub fn new(statement: &'a Statement<'a>) -> Option<Self> {
-        let ([pool], bodies) = (&*statement.pools, &statement.bodies) else { return None };
+        let ([pool], bodies) = (statement.pools, statement.bodies) else { return None };
         let is_free = bodies.iter().all(|body| body.fixed.is_none() && body.pools.len() == 1);
         let boxes = statement.boxes.iter().flatten().count();
         let known = match &statement.times {
@@ -99,7 +94,7 @@ impl<'a> Pairwise<'a> {
             packed: Vec::new(),
             offsets: Vec::new(),
             weights: Vec::new(),
-            nodes: compared as u64 / PAIRS_PER_NODE,
+            nodes: compared as u64 / WORK_PER_NODE,
             seed: 0,
         })
     }
@@ -142,7 +137,7 @@ impl<'a> Pairwise<'a> {
             let pools = best.places.iter().map(|place| place.pool);
             let places: Vec<Place> =
                 pools.zip(offsets).map(|(pool, offset)| Place::new(pool, offset)).collect();
-            let layout = Layout::from_bodies(statement.problem, &statement.bodies, &places);
+            let layout = Layout::from_bodies(statement.problem, statement.bodies, &places);
             (best.places, best.objective) = (places, layout.objective(statement.problem));
         }
     }

@@ -32,7 +32,7 @@ pub fn promote(
     budget: u64,
     monitor: &mut Monitor<'_>,
 ) -> u64 {
-    let bodies = &statement.bodies;
+    let bodies = statement.bodies;
     let movable = best.order.iter().position(|&body| bodies[body].fixed.is_none());
     let Some(first) = movable else { return 0 };
     let boxes: usize = statement.boxes.iter().flatten().count();

@@ -1,5 +1,6 @@
 //! A shelf: some bodies in one bin, packed as low as possible.
 
+use crate::search::schedule::{MAX_COVERED, WORK_PER_NODE};
 use std::{collections::BTreeSet, ops::Range};
 
 use crate::{
@@ -28,12 +29,6 @@ pub struct Slab {
 /// Slabs any two of which may be alive together; with one stream, those of a step.
 pub type Section = Vec<Slab>;
 
-/// Sections of more slabs altogether take too much memory.
-const MANY_SLABS: usize = 50_000_000;
-
-/// Slabs that are compared with a moment in the time of a node.
-const SLABS_PER_NODE: usize = 64;
-
 /// The sections of a problem: with one stream, one for each step where bytes begin to be needed. `None` if the
 /// search must stop, or if with several streams they take more nodes than the budget.
 pub fn sections(
@@ -42,13 +37,13 @@ pub fn sections(
     monitor: &mut Monitor<'_>,
 ) -> Option<Vec<Section>> {
     let slabs: Vec<(usize, TimedBox)> = (0..)
-        .zip(&*statement.bodies)
+        .zip(statement.bodies)
         .flat_map(|(at, body)| statement.problem.disjoint_boxes(body).map(move |slab| (at, slab)))
         .collect();
-    let nodes = slabs.len().saturating_mul(slabs.len()) / SLABS_PER_NODE;
+    let nodes = (slabs.len() as u64).saturating_mul(slabs.len() as u64) / WORK_PER_NODE;
     let mut sections = match statement.streams() {
         1 => alive_in_steps(&slabs, monitor)?,
-        _ if nodes as u64 > budget => return None,
+        _ if nodes > budget => return None,
         _ => alive_together(&slabs, monitor)?,
     };
     sections.sort_unstable();
@@ -93,7 +88,7 @@ fn alive_in_steps(
             alive.remove(&at);
         }
         count += alive.len();
-        if count > MANY_SLABS || monitor.must_stop() {
+        if count > MAX_COVERED || monitor.must_stop() {
             return None;
         }
         sections.push(alive.iter().copied().collect());

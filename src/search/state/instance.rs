@@ -10,6 +10,7 @@
 
 mod sides;
 
+use crate::search::schedule::PAUSE;
 use std::ops::Range;
 
 use crate::{
@@ -18,9 +19,6 @@ use crate::{
     search::Without,
 };
 pub use sides::Turned;
-
-/// The number of bodies between two calls of `stop`.
-const PAUSE: usize = 1024;
 
 /// A range of heights, in units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -214,7 +212,7 @@ impl Instance {
     ) -> Option<Self> {
         let mut bodies: Vec<Outline> = Vec::new();
         for (at, &root) in roots.iter().enumerate() {
-            if at % PAUSE == PAUSE - 1 && stop() {
+            if (at as u64 + 1).is_multiple_of(PAUSE) && stop() {
                 return None;
             }
             bodies.push(Outline { root, segments: rectangles(problem, root), fixed: None });
@@ -311,7 +309,7 @@ impl Instance {
         };
         let (mut items, mut staircases) = (Vec::new(), Vec::new());
         for (at, Outline { root, segments, fixed }) in bodies.iter().enumerate() {
-            if at % PAUSE == PAUSE - 1 && stop() {
+            if (at as u64 + 1).is_multiple_of(PAUSE) && stop() {
                 return None;
             }
             let mut parts: Vec<Part> = segments.iter().map(part).collect();
