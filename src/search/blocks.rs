@@ -9,22 +9,111 @@
 //!
 //! **Cost.** O(n) after sorting by clock, for each stream. The pool can be several times as large.
 
-mod class;
-mod late;
-mod pool;
-
-use std::collections::VecDeque;
-
-use class::{Class, Classes, NONE};
-
-pub(crate) use late::{layout_if_late, monitor};
-pub(crate) use pool::BlockPool;
+use std::{
+    collections::{BTreeMap, VecDeque},
+    time::Duration,
+};
 
 use crate::{
-    Bytes, Problem,
+    Bytes, Limits, Observer, Problem,
+    monitor::Monitor,
     plan::Layout,
-    problem::demands::{BodyLives, Place, by_sum, in_chains, is_over, wide_sum},
+    problem::demands::{
+        AllowedPool, Body, BodyLives, Place, Pool, PoolId, by_sum, in_chains, is_over, wide_sum,
+    },
 };
+
+/// Packing more bodies in blocks takes as long as the grace of a first layout.
+const MANY: u32 = 250_000;
+
+/// The time that packing in blocks, and all that follows, takes for each body.
+const TIME: Duration = Duration::from_nanos(400);
+
+/// All that is better than blocks takes at least this long for each body.
+const MIN_TIME: Duration = Duration::from_nanos(500);
+
+/// The monitor of a packing that ends in blocks if it is late. With many bodies, the time for these is kept.
+pub(crate) fn monitor<'a>(
+    problem: &Problem,
+    within: Option<BlockPool>,
+    limits: &Limits,
+    observer: Observer<'a>,
+) -> Monitor<'a> {
+    let monitor = Monitor::new(limits, observer);
+    match within.map(|_| count(problem)).filter(|&bodies| bodies > MANY) {
+        Some(bodies) => monitor.keeping(bodies * TIME).without_grace(),
+        None => monitor,
+    }
+}
+
+fn count(problem: &Problem) -> u32 {
+    u32::try_from(problem.bodies().len()).unwrap_or(u32::MAX)
+}
+
+/// Packs all bodies in blocks, if there is no time for more, and the problem allows it.
+pub(crate) fn layout_if_late(
+    problem: &Problem,
+    within: Option<BlockPool>,
+    monitor: &Monitor<'_>,
+) -> Option<Layout> {
+    let within = within?;
+    let is_short = || monitor.left().is_some_and(|left| left < count(problem) * MIN_TIME);
+    if monitor.is_overdue() || is_short() { layout(problem, within) } else { None }
+}
+
+/// Around pins and reserved bytes, in several pools and on one stream, no more bodies than these are placed one by one,
+/// however late it is. That takes little time and mostly fewer bytes, and in several pools, there is less traffic.
+pub(crate) const FEW: usize = if cfg!(test) { 8 } else { 20_000 };
+
+/// A pool without limits that all bodies allow, in which they can be packed in blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct BlockPool {
+    pub(crate) id: PoolId,
+    /// No reserved byte lies above.
+    pub(crate) floor: Bytes,
+}
+
+impl BlockPool {
+    /// The first such pool; `None` with [few](FEW) bodies.
+    pub(crate) fn of(problem: &Problem) -> Option<Self> {
+        let demands = problem.demands()?;
+        let is_bare = demands.streams > 1
+            && matches!(&*demands.pools, [pool] if pool.reserved.is_empty())
+            && problem.fixed_bodies().next().is_none();
+        let is_few = !is_bare && problem.bodies().len() <= FEW;
+        // Buffers have a size each, and chunks kept apart have it even where they need no bytes.
+        let has_buffers = demands.pools.iter().any(|pool| pool.largest.is_some());
+        if is_few || has_buffers || !demands.apart.is_empty() {
+            return None;
+        }
+        let is_free = |pool: &Pool| pool.capacity.is_none();
+        let ids = (0..).map(PoolId);
+        ids.zip(&demands.pools).filter(|(_, pool)| is_free(pool)).find_map(|(id, pool)| {
+            let floor = pool.reserved.iter().map(|range| range.end).max().unwrap_or(0);
+            let within = Self { id, floor };
+            // Rounded up, sizes near the limits of 64 bits could exceed them.
+            let room = |body: &Body| {
+                if let Some(place) = body.fixed {
+                    return Some(u128::from(place.offset) + u128::from(body.extent));
+                }
+                let modulus = within.allowed(body)?.modulus;
+                Some(2 * (u128::from(body.extent) + u128::from(modulus)))
+            };
+            let rooms: u128 = problem.bodies().iter().map(room).sum::<Option<_>>()?;
+            (u128::from(floor) + rooms < u128::from(Bytes::MAX / 2)).then_some(within)
+        })
+    }
+
+    /// The offsets there that a body allows.
+    pub(crate) fn allowed(self, body: &Body) -> Option<AllowedPool> {
+        body.pools.iter().find(|allowed| allowed.pool == self.id).copied()
+    }
+
+    /// The end of a body that is fixed there.
+    pub(crate) fn end_of(self, body: &Body) -> Option<Bytes> {
+        body.fixed.filter(|place| place.pool == self.id).map(|place| place.offset + body.extent)
+    }
+}
 
 /// The blocks of a class and a stream that are looked at: those that became free last, and first.
 const NEWEST: usize = 4;
@@ -67,7 +156,7 @@ fn pack(
     let bodies = problem.bodies();
     let BodyLives { lives, bodies: body_of, idle, .. } = problem.body_lives()?;
     let mut class_of = vec![NONE; bodies.len()];
-    let mut classes = Classes::new();
+    let (mut classes, mut numbers) = (Vec::new(), BTreeMap::new());
     for (at, body) in bodies.iter().enumerate() {
         if is_left.is_some_and(|is_left| !is_left[at]) {
             continue;
@@ -76,7 +165,13 @@ fn pack(
             places[at] = place;
             top = top.max(within.end_of(body).unwrap_or(0));
         } else {
-            class_of[at] = classes.number(Class::of(body, within.allowed(body)?))?;
+            let allowed = within.allowed(body)?;
+            let next = u32::try_from(classes.len()).ok().filter(|&next| next != NONE)?;
+            class_of[at] =
+                *numbers.entry((class_size(body.extent), allowed)).or_insert_with_key(|class| {
+                    classes.push(*class);
+                    next
+                });
         }
     }
     top = top.max(within.floor);
@@ -85,7 +180,7 @@ fn pack(
         let offset = within.allowed(&bodies[at])?.round_up(within.floor)?;
         places[at] = Place::new(within.id, offset);
     }
-    let mut free = FreeBlocks::new(classes.all.len());
+    let mut free = FreeBlocks(vec![Vec::new(); classes.len()]);
     // From here on by life, so that what is of one time is together, however far apart the bodies are.
     let block = |&at: &u32| Block { class: class_of[at as usize], stream: 0, offset: 0 };
     let mut blocks: Vec<Block> = body_of.iter().map(block).collect();
@@ -110,9 +205,9 @@ fn pack(
         let offset = if let Some(last) = found {
             blocks[last].offset
         } else {
-            let class = classes.all[class as usize];
-            let offset = class.allowed.round_up(top)?;
-            top = offset.checked_add(class.size)?;
+            let (size, allowed) = classes[class as usize];
+            let offset = allowed.round_up(top)?;
+            top = offset.checked_add(size)?;
             offset
         };
         blocks[new] = Block { class, stream, offset };
@@ -123,6 +218,14 @@ fn pack(
         }
     }
     Some(())
+}
+
+/// The class of a body that is not packed.
+const NONE: u32 = u32::MAX;
+
+/// The size of the blocks of a class: one of four for each power of two.
+fn class_size(size: Bytes) -> Bytes {
+    size.next_multiple_of(1 << size.checked_ilog2().unwrap_or(0).saturating_sub(2))
 }
 
 /// The block of a body, and its stream.
@@ -138,10 +241,6 @@ struct Block {
 struct FreeBlocks(Vec<Vec<VecDeque<usize>>>);
 
 impl FreeBlocks {
-    fn new(classes: usize) -> Self {
-        Self(vec![Vec::new(); classes])
-    }
-
     fn give(&mut self, class: u32, stream: u32, last: usize) {
         let (streams, stream) = (&mut self.0[class as usize], stream as usize);
         if streams.len() <= stream {
@@ -171,16 +270,13 @@ mod tests {
 
     use super::*;
     use crate::{
-        Limits, Observer, Plan, Step,
-        problem::{
-            ChunkId, ProblemBuilder,
-            demands::{Pool, PoolId},
-        },
-        search::{blocks::pool::FEW, statement::Statement},
+        Plan, Step,
+        problem::{ChunkId, ProblemBuilder},
+        search::statement::Statement,
         verify::verify,
     };
 
-    pub(crate) fn add(problem: &mut ProblemBuilder, size: Bytes, life: Range<[Step; 2]>) {
+    fn add(problem: &mut ProblemBuilder, size: Bytes, life: Range<[Step; 2]>) {
         let chunk = problem.chunk(0..1, size);
         problem.clocks(chunk, life.start.into(), life.end.into(), 0);
     }
@@ -338,5 +434,68 @@ mod tests {
         }
         let offsets = offsets(&problem.build().unwrap(), 0);
         assert_eq!(offsets.iter().max(), Some(&72));
+    }
+
+    #[test]
+    fn bodies_are_packed_in_blocks_in_the_first_pool_without_limits_that_all_allow() {
+        let found = |bodies: usize, demand: &dyn Fn(&mut ProblemBuilder)| {
+            let mut problem = Problem::builder();
+            problem.streams(2);
+            for _ in 0..bodies {
+                add(&mut problem, 8, [0, 0]..[1, 1]);
+            }
+            demand(&mut problem);
+            BlockPool::of(&problem.build().unwrap()).map(|pool| (pool.id.0, pool.floor))
+        };
+        let ids = [0, 1].map(ChunkId::from_index);
+        let two = |only: u16| {
+            move |problem: &mut ProblemBuilder| {
+                problem.pool(Pool::new("a").capacity(64));
+                problem.pool(Pool::new("b"));
+                problem.only_in(ids[0], [PoolId(only)]);
+            }
+        };
+        let with = |pool: Pool| move |problem: &mut ProblemBuilder| _ = problem.pool(pool.clone());
+        let pinned = |problem: &mut ProblemBuilder| _ = problem.pin(ids[0], PoolId(0), 0);
+        let apart = |problem: &mut ProblemBuilder| _ = problem.apart(ids);
+        let huge = |problem: &mut ProblemBuilder| add(problem, 1 << 62, [0, 0]..[1, 1]);
+        let check =
+            |demand: &dyn Fn(&mut ProblemBuilder), expected: Option<(u16, Bytes)>, with_few| {
+                assert_eq!(found(FEW + 1, demand), expected);
+                assert_eq!(found(2, demand), expected.filter(|_| with_few));
+            };
+        check(&|_| (), Some((0, 0)), true);
+        check(&with(Pool::new("a")), Some((0, 0)), true);
+        check(&with(Pool::new("a").reserved(0..8)), Some((0, 8)), false);
+        check(&with(Pool::new("a").capacity(1 << 20)), None, false);
+        check(&with(Pool::new("a").largest(64)), None, false);
+        check(&pinned, Some((0, 0)), false);
+        check(&apart, None, false);
+        check(&huge, None, false);
+        check(&two(1), Some((1, 0)), false);
+        assert_eq!(found(FEW + 1, &two(0)), None);
+    }
+
+    /// With many bodies, a packing ends so early that packing the rest in blocks keeps the limit, and does not begin
+    /// where there is hardly any time.
+    #[test]
+    fn time_is_kept_for_packing_many_bodies_in_blocks() {
+        let mut problem = Problem::builder();
+        problem.streams(2);
+        add(&mut problem, 8, [0, 0]..[1, 7]);
+        for at in 0..u64::from(MANY) {
+            add(&mut problem, 8, [at, 0]..[at + 1, 0]);
+        }
+        let problem = problem.build().unwrap();
+        let within = |time| {
+            let (within, limits) = (BlockPool::of(&problem), Limits::default().time(time));
+            let monitor = monitor(&problem, within, &limits, Observer::default());
+            (monitor.left().unwrap(), layout_if_late(&problem, within, &monitor).is_some())
+        };
+        let (hour, kept) = (Duration::from_hours(1), MANY * TIME);
+        let (left, in_blocks) = within(hour);
+        assert!(left + kept <= hour && !in_blocks);
+        assert_eq!(within(kept / 2), (Duration::ZERO, true));
+        assert!(within(kept + MANY * MIN_TIME).1);
     }
 }
