@@ -7,7 +7,7 @@
 //! layout is kept: the least traffic, then the smallest pools, the last pool first.
 //!
 //! **Cost.** O(n log n) in common cases. With several streams, each body passes the boxes that lie in its spans of
-//! time, which are all if they live long, but first those that are alive at a few moments at once.
+//! time, which are all if they live long.
 //!
 //! **When.** For problems with pools, pins, holes, parts or streams; it supports all of them.
 

@@ -15,7 +15,7 @@
 //! | `fewer_overwrites`, `relaxed` | the same problem with fewer overwrites, or without constraints that may not bind |
 //! | `first_fit`, `room` | bodies in one order, each where it fits; the free bytes of pools |
 //! | `statement`, `clashes` | the bodies of a problem with constraints, and which of them clash |
-//! | `in_spans`, `time_buckets`, `clock_tree_space`, `sampled_occupancy`, `runs` | the lowest free offset, in steps and in clocks |
+//! | `in_spans`, `time_buckets`, `clock_tree_space`, `runs` | the lowest free offset, in steps and in clocks |
 //! | `solution` | what a caller gets |
 //! | `under_way` | what the stages of a search share |
 //! | `capacity`, `conflict` | whether a problem fits; chains that do not fit together |
@@ -70,7 +70,6 @@ mod regain;
 pub(crate) mod relaxed;
 mod room;
 mod runs;
-mod sampled_occupancy;
 #[cfg(test)]
 pub(crate) mod samples;
 mod schedule;

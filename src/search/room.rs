@@ -15,7 +15,6 @@ use crate::{
         clock_tree_space::ClockTreeSpace,
         in_spans::InSpans,
         runs::Runs,
-        sampled_occupancy::AtMoments,
         statement::{Statement, Times},
     },
 };
@@ -25,8 +24,6 @@ pub(super) struct Room<'a> {
     statement: &'a Statement<'a>,
     pool: &'a Pool,
     taken: Taken<'a>,
-    /// If bodies live long: what is taken at some moments, as well.
-    at_moments: Option<AtMoments<'a>>,
     /// Nothing that is taken lies above.
     top: Bytes,
     /// By group of chunks kept apart: the bytes of its chunks, and what is left of their cells.
@@ -65,9 +62,8 @@ impl<'a> Room<'a> {
         };
         let apart = vec![Runs::default(); statement.apart().len()];
         let cells = cells(statement, id);
-        let at_moments = statement.moments.as_ref().map(AtMoments::new);
         let (top, buffers, sum) = (0, BTreeMap::new(), 0);
-        Self { statement, pool, taken, at_moments, top, apart, cells, buffers, sum }
+        Self { statement, pool, taken, top, apart, cells, buffers, sum }
     }
 
     /// Nothing that is taken lies above.
@@ -129,13 +125,8 @@ impl<'a> Room<'a> {
         let (body, boxes) = (&self.statement.bodies[at], &self.statement.boxes[at]);
         // The whole body must end within 64 bits.
         let extent = body.extent;
-        let to_allowed =
+        let round_up =
             |offset| allowed.round_up(offset).filter(|at| at.checked_add(extent).is_some());
-        let at_moments = self.at_moments.as_ref();
-        let round_up = |offset| match at_moments {
-            Some(taken) => taken.lowest_from(at, boxes, offset, to_allowed),
-            None => to_allowed(offset),
-        };
         offset = round_up(offset)?;
         let apart = self.groups(body);
         loop {
@@ -182,9 +173,6 @@ impl<'a> Room<'a> {
     pub(super) fn take(&mut self, at: usize, offset: Bytes) {
         let (body, boxes) = (&self.statement.bodies[at], &self.statement.boxes[at]);
         self.top = self.top.max(offset + body.extent);
-        if let Some(taken) = &mut self.at_moments {
-            taken.take(at, boxes, offset);
-        }
         match &mut self.taken {
             Taken::Steps(taken) => taken.take(&segments(boxes), offset),
             Taken::TimeBuckets(taken) => taken.take(at, boxes, offset),

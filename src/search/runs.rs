@@ -14,19 +14,6 @@ impl Runs {
         self.0.last().map_or(0, |run| run.1)
     }
 
-    /// The first byte from `low` on from which as many bytes are free.
-    pub(super) fn free_from(&self, low: Bytes, size: Bytes) -> Bytes {
-        let passed = self.0.partition_point(|run| run.1 <= low);
-        let mut free = low;
-        for &(start, end) in &self.0[passed..] {
-            if free < start && start - free >= size {
-                break;
-            }
-            free = end;
-        }
-        free
-    }
-
     /// The end of the last run that shares bytes with these.
     pub(super) fn end_of(&self, low: Bytes, high: Bytes) -> Option<Bytes> {
         let begun = self.0.partition_point(|run| run.0 < high);

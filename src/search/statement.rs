@@ -8,10 +8,7 @@ use crate::{
         ChunkId, Problem,
         demands::{Body, Pool, PoolId, TimedBoxes, ranks},
     },
-    search::{
-        blocks::BlockPool, clashes::Clashes, clock_tree_space, sampled_occupancy::SampledOccupancy,
-        time_buckets::TimeBuckets,
-    },
+    search::{blocks::BlockPool, clashes::Clashes, clock_tree_space, time_buckets::TimeBuckets},
 };
 
 /// The structure that finds the boxes that are alive together.
@@ -68,8 +65,6 @@ pub(super) struct Statement<'p> {
     /// By body.
     pub(super) boxes: Vec<TimedBoxes>,
     pub(super) times: Times,
-    /// If bodies live long.
-    pub(super) moments: Option<SampledOccupancy>,
     /// By chunk: the groups of chunks kept apart that it is in.
     pub(super) groups: HashMap<ChunkId, Vec<usize>>,
     /// The pool to pack in [blocks](super::blocks) if there is no time for more, if the problem allows that.
@@ -88,9 +83,7 @@ impl<'p> Statement<'p> {
         let bodies = problem.bodies();
         let boxes: Vec<_> = bodies.iter().map(|body| problem.boxes_of(body)).collect();
         let block_pool = BlockPool::of(problem);
-        let is_urgent = &mut || block_pool.is_some() && stop();
-        let times = Times::until(&boxes, is_urgent);
-        let moments = if is_urgent() { None } else { SampledOccupancy::of(&boxes) };
+        let times = Times::until(&boxes, &mut || block_pool.is_some() && stop());
         let mut groups: HashMap<ChunkId, Vec<usize>> = HashMap::new();
         let apart = problem.demands().map_or(&[][..], |demands| &demands.apart);
         for (group, chunks) in apart.iter().enumerate() {
@@ -101,7 +94,7 @@ impl<'p> Statement<'p> {
                 }
             }
         }
-        Self { problem, pools: problem.pools(), bodies, boxes, times, moments, groups, block_pool }
+        Self { problem, pools: problem.pools(), bodies, boxes, times, groups, block_pool }
     }
 
     /// The groups of chunks kept apart.
