@@ -54,10 +54,11 @@ impl Problem {
     /// [chains](Self::chain).
     #[must_use]
     pub fn bodies(&self) -> &[Body] {
-        let chains = || self.ids().filter(|&chunk| self.links.get(chunk).is_none());
         match self.extra.as_deref() {
             Some(extra) => &extra.bodies.bodies,
-            None => self.derived.bodies.get(|| chains().map(|root| self.body_of(root)).collect()),
+            None => {
+                self.derived.bodies.get(|| self.roots().map(|root| self.body_of(root)).collect())
+            }
         }
     }
 
@@ -93,8 +94,7 @@ impl Problem {
                 end: [end].into(),
                 bytes: low..high,
             };
-            let segments = self.segments(root).filter(|segment| segment.low < segment.high);
-            return segments.map(timed).collect();
+            return self.segments(root).map(timed).collect();
         };
         // A chunk alone is the lowest of its body.
         if let [(chunk, _)] = &*body.members {
