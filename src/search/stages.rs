@@ -1,8 +1,21 @@
 //! The stages of the search, each of which can be switched off to measure what it gains.
 
-/// A stage, or a rule that prunes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stage {
+macro_rules! stages {
+    ($($(#[$doc:meta])* $name:ident,)*) => {
+        /// A stage, or a rule that prunes.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Stage {
+            $($(#[$doc])* $name,)*
+        }
+
+        impl Stage {
+            /// All stages.
+            pub const ALL: &[Self] = &[$(Self::$name,)*];
+        }
+    };
+}
+
+stages! {
     /// Constraints that may not bind are tried without.
     Relaxed,
     /// The cheap planners after the first one.
@@ -59,43 +72,6 @@ pub enum Stage {
     Pairwise,
     /// Branch and bound over the pools of bodies.
     Assignment,
-}
-
-impl Stage {
-    /// All stages, in the order in which they run.
-    pub const ALL: [Self; 28] = {
-        use Stage::*;
-        [
-            Relaxed,
-            Candidates,
-            FewerOverwrites,
-            Greedy,
-            Mending,
-            Cores,
-            MoreCores,
-            Whole,
-            Rounded,
-            Exact,
-            Ejection,
-            Guided,
-            Orders,
-            Sides,
-            Pinned,
-            Reserving,
-            Regain,
-            Rooms,
-            Nogoods,
-            Basins,
-            Waste,
-            BranchRules,
-            BodyOrders,
-            Ladder,
-            FirstFitOrders,
-            Promotion,
-            Pairwise,
-            Assignment,
-        ]
-    };
 }
 
 /// The stages that are switched off: by default, none.

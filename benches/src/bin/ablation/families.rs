@@ -19,6 +19,7 @@ use memplan::{
         ProblemBuilder,
         demands::{Pool, PoolId},
     },
+    search::{Stage, Without},
 };
 use tilings::{guillotine, pinwheel};
 
@@ -99,9 +100,12 @@ fn resized(problem: &Problem, size: &mut dyn FnMut(Bytes) -> Bytes) -> Problem {
     })
 }
 
-/// The same problem with some of its chunks pinned where a plan puts them, one in so many.
+/// The same problem with some of its chunks pinned where a plan puts them, one in so many. It is not the plan that the
+/// search would find without pins.
 fn pinned(problem: &Problem, one_in: u64, seed: u64) -> Problem {
-    let plan = Strategy::Best.layout(problem, &Limits::default(), Observer::default());
+    let mut limits = Limits::default();
+    limits.without = Without::stage(Stage::BodyOrders);
+    let plan = Strategy::Best.layout(problem, &limits, Observer::default());
     let plan = plan.unwrap_or_else(|error| panic!("a problem without constraints: {error}"));
     let mut numbers = Numbers(seed);
     built(|builder| {

@@ -155,7 +155,7 @@ fn main() -> ExitCode {
                 let names = arguments.next().unwrap_or_default();
                 families.retain(|family| names.split(',').any(|name| name == family.name));
             }
-            name => match Stage::ALL.into_iter().find(|stage| format!("{stage:?}") == name) {
+            name => match Stage::ALL.iter().copied().find(|stage| format!("{stage:?}") == name) {
                 Some(stage) => stages.push(stage),
                 None => {
                     eprintln!("{name} is no stage; the stages are {:?}", Stage::ALL);
@@ -165,7 +165,7 @@ fn main() -> ExitCode {
         }
     }
     if stages.is_empty() {
-        stages.extend(Stage::ALL);
+        stages.extend(Stage::ALL.iter().copied());
     }
     families.retain(|family| stages.iter().any(|&stage| concerns(stage, family)));
     let with = rows(&families, Without::default());
