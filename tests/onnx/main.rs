@@ -9,6 +9,7 @@ mod wire;
 
 mod bodies;
 mod conflicts;
+mod layers;
 mod models;
 mod names;
 mod operators;

@@ -4,13 +4,13 @@ use rten_shape_inference::ops;
 
 use crate::import::onnx::{
     ops::{
-        op::{Op, Shapes, axis},
+        op::{Op, Reason, Shapes, axis},
         symbolic::{
             Hand::{self, Shape},
             ask, count,
         },
     },
-    read::fact::Dims,
+    read::fact::{Dims, Fact},
 };
 
 /// Returns whether a `Dropout` trains, and so changes its input. Very old ones state it in an
@@ -146,28 +146,103 @@ pub(crate) fn loss(op: &Op) -> Shapes {
 }
 
 /// The older operator of the same name from `com.microsoft`, whose weights hold all three
-/// projections.
-pub(crate) fn packed_attention(op: &Op) -> Shapes {
+/// projections; and the keys and values, past and new.
+pub(crate) fn packed_attention(op: &Op, past: usize) -> Shapes {
     let &[batch, sequence, _] = &op.dims(0)?[..] else {
         return Err("its input does not have 3 dimensions".to_owned());
     };
-    let hidden = match op.node.ints("qkv_hidden_sizes") {
-        Some(sizes) => sizes.last().and_then(|&size| u64::try_from(size).ok()),
-        None => op.dims(1)?.last().copied().flatten().map(|all| all / 3),
+    let projected = op.dims(1)?.last().copied().flatten().map(|all| all / 3);
+    let sizes = op.node.ints("qkv_hidden_sizes").unwrap_or(&[]);
+    let given = |size: Option<&i64>| size.and_then(|&size| u64::try_from(size).ok());
+    let hidden = given(sizes.last()).or(projected);
+    let shares = op.node.int("past_present_share_buffer").unwrap_or(0) != 0;
+    let cached = op.input(past).map(|past| past.dims.as_ref().and_then(|dims| *dims.get(3)?));
+    let keys = match (cached, shares) {
+        (Some(cached), true) => cached,
+        (Some(cached), false) => cached.zip(sequence).and_then(|(past, new)| past.checked_add(new)),
+        (None, _) => sequence,
     };
-    Ok(vec![Some(vec![batch, sequence, hidden])])
+    let heads = u64::from(count(op, "num_heads", 0)?);
+    let head = given(sizes.first()).or(projected).and_then(|all| all.checked_div(heads));
+    let present = vec![Some(2), batch, Some(heads), keys, head];
+    Ok(vec![Some(vec![batch, sequence, hidden]), Some(present)])
 }
 
+/// Queries, keys and values side by side, in heads, or packed; and the keys and values, past and new.
 pub(crate) fn multi_head_attention(op: &Op) -> Shapes {
-    ask(&ops::MultiHeadAttention { num_heads: count(op, "num_heads", 0)? }, op, &shapes(8))
+    let heads = Some(u64::from(count(op, "num_heads", 0)?));
+    let times = |a: Option<u64>, b: Option<u64>| a.zip(b).and_then(|(a, b)| a.checked_mul(b));
+    let query = op.dims(0)?;
+    let ([batch, steps, _] | [batch, steps, _, _, _]) = query[..] else {
+        return Err("its input does not have 3 dimensions, or 5".to_owned());
+    };
+    // The hidden size of the values, and the number of new keys.
+    let (hidden, keys) = match op.input(2).or(op.input(1)).map(|fact| &fact.dims) {
+        Some(Some(dims)) => match dims[..] {
+            [_, keys, hidden] => (hidden, keys),
+            [_, heads, keys, head] | [_, keys, heads, _, head] => (times(heads, head), keys),
+            _ => return Err("its values do not have 3 dimensions, 4 or 5".to_owned()),
+        },
+        Some(None) => return op.dims(2).map(|_| Vec::new()),
+        None => match query[..] {
+            [_, steps, heads, _, head] => (times(heads, head), steps),
+            _ => (query.last().copied().flatten(), steps),
+        },
+    };
+    let past = match op.input(6) {
+        Some(past) => past.dims.as_ref().and_then(|dims| *dims.get(2)?),
+        None => Some(0),
+    };
+    let keys = keys.zip(past).and_then(|(keys, past)| keys.checked_add(past));
+    let query_hidden = if query.len() == 3 { query[2] } else { hidden };
+    let per_head = |hidden: Option<u64>| hidden.zip(heads).and_then(|(all, n)| all.checked_div(n));
+    let present = |hidden| Some(vec![batch, heads, keys, per_head(hidden)]);
+    let output = Some(vec![batch, steps, hidden]);
+    Ok(vec![output, present(query_hidden), present(hidden)])
 }
 
+/// Queries, and the keys and values, past and new. A cache grows by the new keys, or it has room for all keys,
+/// whose number is an input, and keeps its size.
 pub(crate) fn group_query_attention(op: &Op) -> Shapes {
-    let rule = ops::GroupQueryAttention {
-        num_heads: count(op, "num_heads", 0)?,
-        kv_num_heads: count(op, "kv_num_heads", 0)?,
+    let (past, new) = keys_of_cache(op)?;
+    let total = op.input(6).and_then(Fact::int).and_then(|total| u64::try_from(total).ok());
+    let keys = match (past, total) {
+        (Some(0), _) => new,
+        (past, Some(total)) => past.map(|past| past.max(total)),
+        _ => None,
     };
-    ask(&rule, op, &shapes(5))
+    with_cache(op, keys)
+}
+
+/// The largest sizes of a [`group_query_attention`], with a cache that grows.
+pub(crate) fn group_query_attention_at_most(op: &Op) -> Shapes {
+    let (past, new) = keys_of_cache(op)?;
+    with_cache(op, past.zip(new).and_then(|(past, new)| past.checked_add(new)))
+}
+
+/// The number of cached keys, and of new ones.
+fn keys_of_cache(op: &Op) -> Result<(Option<u64>, Option<u64>), Reason> {
+    let past = match op.input(3) {
+        Some(past) => past.dims.as_ref().and_then(|dims| *dims.get(2)?),
+        None => Some(0),
+    };
+    Ok((past, op.dims(0)?.get(1).copied().flatten()))
+}
+
+fn with_cache(op: &Op, keys: Option<u64>) -> Shapes {
+    let &[batch, steps, width] = &op.dims(0)?[..] else {
+        return Err("its input does not have 3 dimensions".to_owned());
+    };
+    let number = |name| count(op, name, 0).map(u64::from);
+    let (heads, key_heads) = (number("num_heads")?, number("kv_num_heads")?);
+    let packed = op.input(1).is_none();
+    let in_first = if packed { heads.saturating_add(2 * key_heads) } else { heads };
+    let head = width.and_then(|width| width.checked_div(in_first));
+    let hidden = head.and_then(|head| head.checked_mul(heads));
+    // A quantized cache may pack its elements.
+    let cached = op.input(3).and_then(|past| past.dims.as_ref()).and_then(|dims| *dims.get(3)?);
+    let present = Some(vec![batch, Some(key_heads), keys, cached.or(head)]);
+    Ok(vec![Some(vec![batch, steps, hidden]), present.clone(), present])
 }
 
 /// The parts, as many as the string with the most has, and how many each string has.

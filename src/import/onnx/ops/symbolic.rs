@@ -27,14 +27,16 @@ use Hand::{Shape, Value};
 /// Applies a rule to these inputs.
 pub(crate) fn ask(rule: &dyn InferShapes, op: &Op, hands: &[Hand]) -> Shapes {
     let mut unknowns = SymbolGen::new();
-    let inputs: Vec<Option<SymTensor>> = hands
-        .iter()
-        .map(|hand| match *hand {
-            Shape(index) => Some(shape(op.input(index)?.dims.as_ref(), &mut unknowns)),
-            Value(index) => Some(value(op.input(index)?, &mut unknowns)),
-        })
-        .collect();
+    let inputs = tensors(op, hands, &mut unknowns);
     ask_tensors(rule, &inputs, &mut unknowns)
+}
+
+fn tensors(op: &Op, hands: &[Hand], unknowns: &mut SymbolGen) -> Vec<Option<SymTensor>> {
+    let tensor = |hand: &Hand| match *hand {
+        Shape(index) => Some(shape(op.input(index)?.dims.as_ref(), unknowns)),
+        Value(index) => Some(value(op.input(index)?, unknowns)),
+    };
+    hands.iter().map(tensor).collect()
 }
 
 /// Applies a rule to shapes that are not an operator's inputs.
@@ -285,13 +287,18 @@ pub(crate) fn grid_sample(op: &Op) -> Shapes {
     ask(&ops::GridSample, op, &[Shape(0), Shape(1)])
 }
 
-/// The axis is an attribute in old opsets, an input in new ones.
+/// From this opset on, the axis of `DFT` is an input, not an attribute.
+pub(super) const AXIS_IS_INPUT: i64 = 20;
+
 pub(crate) fn dft(op: &Op) -> Shapes {
-    if op.node.int("axis").is_some() || op.opset < 20 {
-        return Err("memplan infers it from opset 20 on".to_owned());
-    }
     let rule = ops::DFT { inverse: flag(op, "inverse"), onesided: flag(op, "onesided") };
-    ask(&rule, op, &[Shape(0), Value(1), Value(2)])
+    if op.opset >= AXIS_IS_INPUT {
+        return ask(&rule, op, &[Shape(0), Value(1), Value(2)]);
+    }
+    let mut unknowns = SymbolGen::new();
+    let mut inputs = tensors(op, &[Shape(0), Value(1)], &mut unknowns);
+    inputs.push(Some(SymTensor::from_scalar(SymExpr::Value(int(op, "axis", 1)?))));
+    ask_tensors(&rule, &inputs, &mut unknowns)
 }
 
 pub(crate) fn stft(op: &Op) -> Shapes {

@@ -6,7 +6,10 @@ use crate::import::onnx::{
             ABS, ADD, AND, CEIL, DIV, EQUAL, FLOOR, GREATER, GREATER_OR_EQUAL, LESS, LESS_OR_EQUAL,
             MAX, MIN, MUL, NEG, NOT, OR, POW, RECIPROCAL, ROUND, SIGN, SQRT, SUB, XOR,
         },
-        checks::{choices, elements, layouts, models as layers, products, windows as slides},
+        checks::{
+            attention, choices, elements, layouts, models as layers, products, signals,
+            windows as slides,
+        },
         fold::{self, Fold},
         images, layout, limits, lists, models,
         op::{Op, Reason, Shapes},
@@ -244,7 +247,7 @@ pub(super) const TABLE: &[Row] = &[
     Row::new("CenterCropPad", images::center_crop_pad)
         .checks(layouts::center_crop_pad)
         .never(RESIZES),
-    Row::new("Col2Im", images::column_to_image).never(RESIZES),
+    Row::new("Col2Im", images::column_to_image).checks(slides::column_to_image).never(RESIZES),
     Row::new("Concat", layout::concat)
         .checks(elements::concat)
         .fold(Fold::Elements(fold::concat))
@@ -344,7 +347,7 @@ pub(super) const TABLE: &[Row] = &[
         .checks(|op| slides::conv(op, 1, usize::MAX))
         .types(&[INT32]),
     Row::new("ConvTranspose", windows::conv_transpose).checks(slides::conv_transpose),
-    Row::new("DeformConv", |op| windows::conv(op, 1)).checks(|op| slides::conv(op, 1, 3)),
+    Row::new("DeformConv", |op| windows::conv(op, 1)).checks(slides::deform_conv),
     Row::new("FusedConv", |op| windows::conv(op, 1))
         .checks(|op| slides::conv(op, 1, 2))
         .microsoft(),
@@ -388,8 +391,8 @@ pub(super) const TABLE: &[Row] = &[
         .checks(|op| products::matmul(op, 3))
         .types(&[TypeRule::Input(7)]),
     // Reductions and choices.
-    Row::new("ArgMax", symbolic::arg_reduce).checks(|op| layouts::axis(op, 0)).types(&[INT64]),
-    Row::new("ArgMin", symbolic::arg_reduce).checks(|op| layouts::axis(op, 0)).types(&[INT64]),
+    Row::new("ArgMax", symbolic::arg_reduce).checks(choices::arg_reduce).types(&[INT64]),
+    Row::new("ArgMin", symbolic::arg_reduce).checks(choices::arg_reduce).types(&[INT64]),
     Row::sized("Compress", Size::Run(unknown))
         .checks(choices::optional_axis)
         .most(limits::compress)
@@ -447,8 +450,8 @@ pub(super) const TABLE: &[Row] = &[
     Row::new("MelWeightMatrix", images::mel_weights)
         .types(&[TypeRule::Attribute("output_datatype", &FLOAT)])
         .never(MAKES),
-    Row::new("DFT", symbolic::dft),
-    Row::new("STFT", symbolic::stft),
+    Row::new("DFT", symbolic::dft).checks(signals::dft),
+    Row::new("STFT", symbolic::stft).checks(signals::stft),
     // Normalizations.
     Row::new("BatchNormalization", models::batch_normalization)
         .checks(layers::batch_normalization)
@@ -465,7 +468,7 @@ pub(super) const TABLE: &[Row] = &[
     Row::new("GroupNorm", same).rows().microsoft(),
     Row::new("GroupNormalization", same).checks(layers::group_normalization).rows(),
     Row::new("InstanceNormalization", same).checks(layers::instance_normalization).rows(),
-    Row::new("LRN", same),
+    Row::new("LRN", same).checks(layers::local_response_normalization),
     layer_normalization("LayerNormalization"),
     Row::new("LogSoftmax", same).checks(|op| layouts::axis(op, -1)).rows(),
     Row::new("LpNormalization", same).checks(|op| layouts::axis(op, -1)).rows(),
@@ -477,25 +480,30 @@ pub(super) const TABLE: &[Row] = &[
     skip_normalization("SkipSimplifiedLayerNormalization"),
     Row::new("Softmax", same).checks(|op| layouts::axis(op, -1)).rows(),
     // Parts of models.
-    Row::new("Attention", models::attention).checks(layers::attention),
-    Row::new("Attention", models::packed_attention).checks(layers::packed_attention).microsoft(),
+    Row::new("Attention", models::attention).checks(attention::attention),
+    Row::new("Attention", |op| models::packed_attention(op, 4))
+        .checks(attention::packed_attention)
+        .microsoft(),
     Row::new("EmbedLayerNormalization", models::embed_layer_normalization)
         .checks(layers::embed_layer_normalization)
         .types(&[TypeRule::Input(2), INT32, TypeRule::Input(2)])
         .microsoft(),
     Row::new("GRU", models::recurrent).checks(layers::gru),
     Row::new("GroupQueryAttention", models::group_query_attention)
-        .checks(layers::group_query_attention)
+        .checks(attention::group_query_attention)
+        .most(models::group_query_attention_at_most)
+        .types(&[FIRST, TypeRule::InputOr(3, &FIRST), TypeRule::InputOr(4, &FIRST)])
         .microsoft(),
     Row::new("LSTM", models::recurrent).checks(layers::lstm),
     Row::new("LinearAttention", models::linear_attention)
-        .checks(layers::linear_attention)
+        .checks(attention::linear_attention)
         .types(&[FIRST, TypeRule::InputOr(3, &FIRST)]),
     Row::new("MultiHeadAttention", models::multi_head_attention)
-        .checks(layers::multi_head_attention)
+        .checks(attention::multi_head_attention)
         .microsoft(),
     Row::new("RNN", models::recurrent).checks(layers::rnn),
     Row::new("RotaryEmbedding", same)
+        .checks(attention::rotary_embedding)
         .never("kernels write one element of a pair, then read it for the other")
         .also_microsoft(),
     // Operators that hold graphs.

@@ -2,19 +2,28 @@
 
 use crate::import::onnx::ops::{
     checks::{
-        Checked, EQUAL, Place, RANK, Size, axis_attribute, axis_of, elements, equal, has_rank,
-        has_rank_of, not_zero, require, signature,
+        Checked, EQUAL, Place, RANK, Size, WITHIN, axis_attribute, axis_of, elements, equal,
+        filled, has_rank, has_rank_of, not_zero, require, signature,
     },
     op::Op,
 };
 
-const WITHIN: &str = "the first must not be more than the second";
 const INDEX: &str = "an index must lie in the dimension";
 
 /// Reductions: each axis is a dimension. It may be named twice.
 pub(crate) fn reduce(op: &Op) -> Checked {
     let asked = op.numbers("axes", 1).unwrap_or_default();
     asked.into_iter().try_for_each(|axis| axis_of(op, axis, 0, 0).map(drop))
+}
+
+/// `ArgMax` and `ArgMin`: there is an element to choose, unless there is none at all.
+pub(crate) fn arg_reduce(op: &Op) -> Checked {
+    let Some(at) = axis_of(op, axis_attribute(op, 0), 0, 0)? else { return Ok(()) };
+    let others = op.sizes(0).into_iter().enumerate().filter(|&(other, _)| other != at);
+    if others.filter_map(|(_, size)| size).any(|size| size.number == 0) {
+        return Ok(());
+    }
+    filled(op, 0, at)
 }
 
 /// `CumSum` and `CumProd`: the axis is an input.
@@ -82,6 +91,7 @@ fn index_length(op: &Op, batch: usize) -> Result<Option<usize>, super::Conflict>
 pub(crate) fn gather_nd(op: &Op) -> Checked {
     let batch = usize::try_from(op.node.int("batch_dims").unwrap_or(0)).unwrap_or(0);
     index_length(op, batch)?;
+    has_rank_of(op, 1, batch + 1)?;
     let in_indices = op.sizes(1).len().saturating_sub(1);
     (0..batch.min(in_indices)).try_for_each(|at| equal(op.dim(0, at), op.dim(1, at)))
 }

@@ -2,7 +2,9 @@
 
 use crate::import::onnx::{
     ops::{
-        checks::{Checked, Place, RANK, Size, axis_attribute, axis_of, equal, has_rank, require},
+        checks::{
+            Checked, Place, RANK, Size, WITHIN, axis_attribute, axis_of, equal, has_rank, require,
+        },
         layout::broadcasts_by_attribute,
         op::{self, Op},
     },
@@ -48,7 +50,7 @@ pub(crate) fn two(op: &Op, second: usize) -> Checked {
 pub(super) fn one_way(op: &Op, input: usize, to: &[Option<Size>], of: Size) -> Checked {
     let shape = op.sizes(input);
     if let Some(rank) = op.rank(input) {
-        require(shape.len() <= to.len(), rank, of, "the first must not be more than the second")?;
+        require(shape.len() <= to.len(), rank, of, WITHIN)?;
     }
     for (size, to) in shape.iter().rev().zip(to.iter().rev()) {
         if let (Some(size), Some(to)) = (size, to) {

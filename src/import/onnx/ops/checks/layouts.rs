@@ -2,13 +2,12 @@
 
 use crate::import::onnx::ops::{
     checks::{
-        AXIS, Checked, LENGTH, Place, Size, axis_attribute, axis_of, has_rank, has_rank_of,
-        not_zero, require,
+        AXIS, Checked, DIVIDES, LENGTH, Place, Size, axis_attribute, axis_of, has_rank,
+        has_rank_of, not_zero, require,
     },
     op::Op,
 };
 
-const DIVIDES: &str = "the first must be a multiple of the second";
 const TWICE: &str = "an axis must not be named twice";
 const SUM: &str = "the parts must add up to the dimension";
 const PARTS: &str = "each part needs one output";
@@ -67,6 +66,9 @@ pub(crate) fn reshape(op: &Op) -> Checked {
         others = product;
     }
     let others = Size::new(Place::Other("the product of the sizes that it asks for"), others);
+    if open.is_some() {
+        require(others.number != 0, count, others, "a size of -1 cannot stand beside a size of 0")?;
+    }
     let divides = others.number == 0 || count.number % others.number == 0;
     require(open.is_none() || divides, count, others, DIVIDES)
 }

@@ -8,13 +8,17 @@
 //! - `products`: sums of products;
 //! - `windows`: convolutions and pools;
 //! - `choices`: operators that take elements at indices, and reductions;
-//! - `models`: whole layers.
+//! - `signals`: Fourier transforms;
+//! - `attention`: attention, and the embedding of positions;
+//! - `models`: other whole layers.
 
+pub(super) mod attention;
 pub(super) mod choices;
 pub(super) mod elements;
 pub(super) mod layouts;
 pub(super) mod models;
 pub(super) mod products;
+pub(super) mod signals;
 mod signature;
 pub(super) mod windows;
 
@@ -122,6 +126,9 @@ pub(crate) const EQUAL: &str = "both must be equal";
 const RANK: &str = "the numbers of dimensions must agree";
 const AXIS: &str = "the axis must be one of the dimensions";
 const LENGTH: &str = "each dimension needs one number";
+const DIVIDES: &str = "the first must be a multiple of the second";
+const WITHIN: &str = "the first must not be more than the second";
+const AT_LEAST: &str = "it must be at least the second";
 
 /// Fails with a conflict unless a condition is met.
 fn require(met: bool, first: Size, second: Size, rule: &'static str) -> Checked {
@@ -197,6 +204,12 @@ impl<'f> Op<'_, 'f> {
 /// Requires a number other than 0.
 fn not_zero(number: Size, rule: &'static str) -> Checked {
     require(number.number != 0, number, Size::new(Place::Excluded, 0), rule)
+}
+
+/// Requires a dimension of an input to have elements.
+fn filled(op: &Op, input: usize, at: usize) -> Checked {
+    let Some(size) = op.dim(input, at) else { return Ok(()) };
+    require(size.number > 0, size, Size::needed(1), AT_LEAST)
 }
 
 /// Requires a number of dimensions.

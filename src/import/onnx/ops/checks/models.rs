@@ -1,13 +1,12 @@
-//! Sizes of operators that form a whole layer: normalization, recurrence, attention.
+//! Sizes of operators that form a whole layer: normalization, recurrence, sub-graphs.
 
 use crate::import::onnx::ops::{
     checks::{
-        Checked, Place, RANK, Size, axis_of, elements, equal, has_rank, layouts, require, signature,
+        AT_LEAST, Checked, DIVIDES, EQUAL, Place, Size, WITHIN, axis_attribute, axis_of, elements,
+        equal, filled, has_rank, has_rank_of, require, signature,
     },
     op::Op,
 };
-
-const DIVIDES: &str = "the first must be a multiple of the second";
 
 /// `BatchNormalization`: four numbers per channel, or per element of an image in old models. A list has one
 /// channel.
@@ -32,6 +31,8 @@ pub(crate) fn group_normalization(op: &Op) -> Checked {
     if let (Some(channels), Some(groups)) = (op.dim(0, 1), groups) {
         require(channels.number % groups.number == 0, channels, groups, DIVIDES)?;
     }
+    // The standard defines it by a `Reshape` that infers a size, which needs elements.
+    (0..op.sizes(0).len()).try_for_each(|at| filled(op, 0, at))?;
     let each = if op.opset >= SCALES_CHANNELS { op.dim(0, 1) } else { groups };
     // One number serves for all.
     let several = |&input: &usize| op.count(input).is_some_and(|count| count.number != 1);
@@ -41,9 +42,10 @@ pub(crate) fn group_normalization(op: &Op) -> Checked {
     })
 }
 
-/// The scale, and the bias if there is one, are broadcast to the data.
+/// The scale, and the bias if there is one, are broadcast to the data, and there is something to normalize.
 pub(crate) fn layer_normalization(op: &Op) -> Checked {
-    layouts::axis(op, -1)?;
+    let from = axis_of(op, axis_attribute(op, -1), 0, 0)?.unwrap_or(usize::MAX);
+    (from..op.sizes(0).len()).try_for_each(|at| filled(op, 0, at))?;
     elements::to_first(op, 1)?;
     elements::to_first(op, 2)
 }
@@ -57,8 +59,23 @@ pub(crate) fn skip_layer_normalization(op: &Op) -> Checked {
     signature(op, "* H, -, H, H, H", &[])
 }
 
+/// Words, positions and segments are embedded in the same number of dimensions. The positions of one sequence
+/// serve for all.
 pub(crate) fn embed_layer_normalization(op: &Op) -> Checked {
-    signature(op, "B S, B S, _ H, _ H, _ H, H, H", &[])
+    signature(op, "B S, B S, _ H, _ H, _ H, H, H, B S, _ S", &[])?;
+    if let (Some(batch), Some(given)) = (op.dim(0, 0), op.dim(8, 0)) {
+        require([1, batch.number].contains(&given.number), batch, given, EQUAL)?;
+    }
+    let (Some(length), Some(positions)) = (op.dim(0, 1), op.dim(3, 0)) else { return Ok(()) };
+    let counts = op.input(8).is_none();
+    require(!counts || length.number <= positions.number, length, positions, WITHIN)
+}
+
+/// `LRN`: channels, and a window over them.
+pub(crate) fn local_response_normalization(op: &Op) -> Checked {
+    has_rank_of(op, 0, 2)?;
+    let Some(size) = op.attribute("size") else { return Ok(()) };
+    require(size.number > 0, size, Size::needed(1), AT_LEAST)
 }
 
 /// A recurrent layer with a number of gates.
@@ -91,66 +108,6 @@ pub(crate) fn lstm(op: &Op) -> Checked {
             "B T I, D 4H I, D 4H H, D 8H, B, B D H, B D H, D 3H",
         ],
     )
-}
-
-/// ONNX's own attention, with heads as a dimension or side by side.
-pub(crate) fn attention(op: &Op) -> Checked {
-    let heads = |name| op.attribute(name).filter(|heads: &Size| heads.number > 0);
-    let (queries, keys) = (heads("q_num_heads"), heads("kv_num_heads"));
-    if op.rank(0).is_some_and(|rank| rank.number == 4) {
-        let given = [('N', queries), ('M', keys)];
-        signature(op, "B N S D, B M L D, B M L E, -, B M P D, B M P E", &given)?;
-        return several(op.dim(0, 1), op.dim(1, 1));
-    }
-    signature(op, "B S _, B L _, B L _, -, B M P D, B M P E", &[('M', keys)])?;
-    several(queries, keys)?;
-    several(op.dim(0, 2), queries)?;
-    several(op.dim(1, 2), keys)?;
-    several(op.dim(2, 2), keys)?;
-    let hidden = op.dim(0, 2).zip(op.dim(1, 2));
-    let (Some((query, key)), Some(queries), Some(keys)) = (hidden, queries, keys) else {
-        return Ok(());
-    };
-    let rule = "each head of the queries must be as wide as one of the keys";
-    require(query.number * keys.number == key.number * queries.number, query, key, rule)
-}
-
-/// Requires a size to be a multiple of another, if both are known.
-fn several(first: Option<Size>, second: Option<Size>) -> Checked {
-    let (Some(first), Some(second)) = (first, second.filter(|size| size.number > 0)) else {
-        return Ok(());
-    };
-    require(first.number % second.number == 0, first, second, DIVIDES)
-}
-
-/// The older operator of the same name from `com.microsoft`.
-pub(crate) fn packed_attention(op: &Op) -> Checked {
-    signature(op, "B S I, I J, J", &[])
-}
-
-/// Queries, keys and values side by side; keys and values may also come in heads, or all three packed.
-pub(crate) fn multi_head_attention(op: &Op) -> Checked {
-    if let (Some(keys), Some(values)) = (op.rank(1), op.rank(2)) {
-        require(keys.number == values.number, keys, values, RANK)?;
-    }
-    let packed = Some(Size::new(Place::Rank(0), 5));
-    if op.rank(0) == packed
-        || (1..3).any(|input| op.rank(input).is_none_or(|rank| rank.number == 4))
-    {
-        return Ok(());
-    }
-    several(op.dim(0, 2), op.attribute("num_heads"))?;
-    signature(op, "B S H, B L H, B L V", &[])
-}
-
-pub(crate) fn group_query_attention(op: &Op) -> Checked {
-    let keys = op.attribute("kv_num_heads");
-    several(op.attribute("num_heads"), keys)?;
-    signature(op, "B S _, B S K, B S K, B M P D, B M P D", &[('M', keys)])
-}
-
-pub(crate) fn linear_attention(op: &Op) -> Checked {
-    signature(op, "B T _, B T _, B T _", &[])
 }
 
 pub(crate) fn convolution_with_state(op: &Op) -> Checked {

@@ -2,13 +2,13 @@
 
 use crate::import::onnx::ops::{
     checks::{
-        Checked, LENGTH, Place, RANK, Size, elements, equal, has_rank, has_rank_of, require,
-        signature,
+        AT_LEAST, Checked, DIVIDES, EQUAL, LENGTH, Place, RANK, Size, elements, equal, has_rank,
+        has_rank_of, require, signature,
     },
     op::Op,
+    windows,
 };
 
-const DIVIDES: &str = "the first must be a multiple of the second";
 const PER_GROUP: &str = "the first must be the second times the number of groups";
 const FITS: &str =
     "with its padding, the first must not be smaller than the second, its dilation included";
@@ -52,9 +52,18 @@ pub(crate) fn conv_transpose(op: &Op) -> Checked {
     (2..op.sizes(0).len()).try_for_each(|at| equal(item(op, "kernel_shape", at - 2), op.dim(1, at)))
 }
 
+/// Only the batch of a pool may be empty.
+fn filled(op: &Op) -> Checked {
+    has_rank_of(op, 0, 3)?;
+    if op.dim(0, 0).is_some_and(|batch| batch.number == 0) {
+        return Ok(());
+    }
+    (1..op.sizes(0).len()).try_for_each(|at| super::filled(op, 0, at))
+}
+
 /// A pool: the window must not be larger than what it slides over.
 pub(crate) fn pool(op: &Op) -> Checked {
-    has_rank_of(op, 0, 3)?;
+    filled(op)?;
     lists(op)?;
     (2..op.sizes(0).len()).try_for_each(|at| {
         let kernel = item(op, "kernel_shape", at - 2);
@@ -66,7 +75,72 @@ pub(crate) fn pool(op: &Op) -> Checked {
 
 /// A pool over all places.
 pub(crate) fn global_pool(op: &Op) -> Checked {
-    has_rank_of(op, 0, 3)
+    filled(op)
+}
+
+/// `DeformConv`: two offsets, and one number of the mask, for each place of the window in each place of the
+/// output.
+pub(crate) fn deform_conv(op: &Op) -> Checked {
+    has_rank(op, 0, 4)?;
+    conv(op, 1, 3)?;
+    let groups = op.attribute("offset_group").filter(|groups| groups.number > 0);
+    let groups = groups.unwrap_or(Size::new(Place::Other("the number of its offset groups"), 1));
+    if let Some(channels) = op.dim(0, 1) {
+        require(channels.number % groups.number == 0, channels, groups, DIVIDES)?;
+    }
+    let output = windows::conv(op, 1).ok().and_then(|shapes| shapes.into_iter().next().flatten());
+    for (input, each) in [(2, 2), (4, 1)] {
+        has_rank(op, input, 4)?;
+        equal(op.dim(0, 0), op.dim(input, 0))?;
+        if let (Some(height), Some(width), Some(given)) =
+            (op.dim(1, 2), op.dim(1, 3), op.dim(input, 1))
+        {
+            let needed = each * groups.number * height.number * width.number;
+            require(given.number == needed, given, Size::needed(needed), EQUAL)?;
+        }
+        for at in 2..4 {
+            let made = output.as_ref().and_then(|dims| *dims.get(at)?);
+            let made = made.map(|size| Size::new(Place::Other("that of the output"), size));
+            equal(op.dim(input, at), made)?;
+        }
+    }
+    Ok(())
+}
+
+/// `Col2Im`: a column for each place of a block in the picture.
+pub(crate) fn column_to_image(op: &Op) -> Checked {
+    has_rank(op, 0, 3)?;
+    equal(op.count(1), op.count(2))?;
+    let (Some(image), Some(block)) = (op.numbers("", 1), op.numbers("", 2)) else { return Ok(()) };
+    let spatial = Size::new(Place::Count(1), image.len() as u64);
+    let spatial_count = image.len();
+    for (name, each) in [("strides", 1), ("dilations", 1), ("pads", 2)] {
+        let Some(length) = op.node.ints(name).map(<[i64]>::len).filter(|&length| length > 0) else {
+            continue;
+        };
+        let length = Size::new(Place::Other("the length of an attribute"), length as u64);
+        let needed = Size { number: each * spatial.number, ..spatial };
+        require(length.number == needed.number, length, needed, LENGTH)?;
+    }
+    let area = block.iter().try_fold(1_i128, |area, size| area.checked_mul(size.number));
+    let area = area.map(|area| Size::new(Place::Other("the product of the block's sizes"), area));
+    if let (Some(columns), Some(area)) = (op.dim(0, 1), area) {
+        let divides = area.number > 0 && columns.number % area.number == 0;
+        require(divides, columns, area, DIVIDES)?;
+    }
+    let mut places = Some(1_i128);
+    for (at, (size, block)) in image.into_iter().zip(block).enumerate() {
+        let number = |name, at, default| item(op, name, at).map_or(default, |size| size.number);
+        let spread = number("dilations", at, 1) * (block.number - 1) + 1;
+        let pads = number("pads", at, 0) + number("pads", at + spatial_count, 0);
+        let room = size.number + pads - spread;
+        require(room >= 0, size, block, FITS)?;
+        let along = room / number("strides", at, 1).max(1) + 1;
+        places = places.and_then(|places| places.checked_mul(along));
+    }
+    let places =
+        places.map(|all| Size::new(Place::Other("the number of places of the block"), all));
+    equal(op.dim(0, 2), places)
 }
 
 /// `MaxUnpool`: a place for each element.
@@ -124,7 +198,7 @@ fn lists(op: &Op) -> Checked {
         require(length.number == needed.number, length, needed, LENGTH)?;
         for at in (0..ints.len()).filter(|_| name != "pads") {
             let Some(number) = item(op, name, at) else { continue };
-            require(number.number > 0, number, Size::needed(1), "it must be at least the second")?;
+            require(number.number > 0, number, Size::needed(1), AT_LEAST)?;
         }
     }
     Ok(())
