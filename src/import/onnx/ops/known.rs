@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::import::onnx::ops::{
     row::{InPlace, Kernel, Row, Size, View},
-    table::TABLE,
+    table,
 };
 
 /// An operator that memplan knows, with the facts about it as text.
@@ -21,7 +21,7 @@ impl fmt::Debug for KnownOperator {
 
 /// All operators that memplan knows, by kind.
 pub fn operators() -> impl Iterator<Item = KnownOperator> {
-    TABLE.iter().map(|row| KnownOperator { row })
+    table::all().map(|row| KnownOperator { row })
 }
 
 impl KnownOperator {

@@ -46,9 +46,13 @@ pub(crate) fn broadcast_all(op: &Op) -> Shapes {
     one(result)
 }
 
-/// Broadcasts the first input with another; each is followed by a scale and a zero point.
-pub(crate) fn broadcast_two(op: &Op, second: usize) -> Shapes {
-    one(broadcast(op, op.dims(0)?, op.dims(second)?)?)
+/// Broadcasts some of the inputs; a scale and a zero point may follow each.
+pub(crate) fn broadcast_of(op: &Op, inputs: &[usize]) -> Shapes {
+    let mut result = Dims::new();
+    for &input in inputs {
+        result = broadcast(op, &result, op.dims(input)?)?;
+    }
+    one(result)
 }
 
 pub(crate) fn expand(op: &Op) -> Shapes {
@@ -184,9 +188,11 @@ pub(crate) fn permutation(op: &Op, rank: usize) -> Result<Vec<usize>, Reason> {
     Ok(perm)
 }
 
-pub(crate) fn concat(op: &Op) -> Shapes {
-    let shapes = (0..op.inputs.len()).map(|index| op.dims(index)).collect::<Result<Vec<_>, _>>()?;
-    let at = op.axis(1, op.dims(0)?.len())?;
+/// Joins each `every`th input from `first` on.
+pub(crate) fn concat_of(op: &Op, first: usize, every: usize) -> Shapes {
+    let inputs = (first..op.inputs.len()).step_by(every);
+    let shapes = inputs.map(|index| op.dims(index)).collect::<Result<Vec<_>, _>>()?;
+    let at = op.axis(1, op.dims(first)?.len())?;
     joined(&shapes, at)
 }
 

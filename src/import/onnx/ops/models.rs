@@ -67,14 +67,16 @@ pub(crate) fn embed_layer_normalization(op: &Op) -> Shapes {
 }
 
 /// All hidden states, the last hidden state, and for `LSTM` the last cell state. With `layout` 1
-/// the batch comes first.
-pub(crate) fn recurrent(op: &Op) -> Shapes {
+/// the batch comes first. The hidden size is a dimension of the recurrence weights.
+pub(crate) fn recurrent(op: &Op, at: usize) -> Shapes {
     let &[first, second, _] = &op.dims(0)?[..] else {
         return Err("its input does not have 3 dimensions".to_owned());
     };
-    let &[directions, _, hidden] = &op.dims(2)?[..] else {
+    let recurrence = op.dims(2)?;
+    let (&[directions, ..], 3) = (&recurrence[..], recurrence.len()) else {
         return Err("its recurrence weights do not have 3 dimensions".to_owned());
     };
+    let hidden = recurrence[at];
     let (all, last) = if op.node.int("layout").unwrap_or(0) == 0 {
         (vec![first, directions, second, hidden], vec![directions, second, hidden])
     } else {
@@ -169,7 +171,7 @@ pub(crate) fn packed_attention(op: &Op, past: usize) -> Shapes {
 }
 
 /// Queries, keys and values side by side, in heads, or packed; and the keys and values, past and new.
-pub(crate) fn multi_head_attention(op: &Op) -> Shapes {
+pub(crate) fn multi_head_attention(op: &Op, past: usize) -> Shapes {
     let heads = Some(u64::from(count(op, "num_heads", 0)?));
     let times = |a: Option<u64>, b: Option<u64>| a.zip(b).and_then(|(a, b)| a.checked_mul(b));
     let query = op.dims(0)?;
@@ -189,11 +191,13 @@ pub(crate) fn multi_head_attention(op: &Op) -> Shapes {
             _ => (query.last().copied().flatten(), steps),
         },
     };
-    let past = match op.input(6) {
-        Some(past) => past.dims.as_ref().and_then(|dims| *dims.get(2)?),
-        None => Some(0),
+    let shares = op.node.int("past_present_share_buffer").unwrap_or(0) != 0;
+    let past = op.input(past).map(|past| past.dims.as_ref().and_then(|dims| *dims.get(2)?));
+    let keys = match past {
+        Some(past) if shares => past,
+        Some(past) => keys.zip(past).and_then(|(keys, past)| keys.checked_add(past)),
+        None => keys,
     };
-    let keys = keys.zip(past).and_then(|(keys, past)| keys.checked_add(past));
     let query_hidden = if query.len() == 3 { query[2] } else { hidden };
     let per_head = |hidden: Option<u64>| hidden.zip(heads).and_then(|(all, n)| all.checked_div(n));
     let present = |hidden| Some(vec![batch, heads, keys, per_head(hidden)]);

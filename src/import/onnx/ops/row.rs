@@ -49,6 +49,8 @@ pub(crate) enum Domain {
     Ml,
     /// `com.microsoft`, the extensions of ONNX Runtime.
     Microsoft,
+    /// `com.microsoft.nchwc`, the operators that ONNX Runtime runs on channels in blocks.
+    Nchwc,
 }
 
 impl Domain {
@@ -58,6 +60,7 @@ impl Domain {
             Self::Onnx => "ai.onnx",
             Self::Ml => "ai.onnx.ml",
             Self::Microsoft => "com.microsoft",
+            Self::Nchwc => "com.microsoft.nchwc",
         }
     }
 
@@ -66,6 +69,7 @@ impl Domain {
             "" | "ai.onnx" => Some(Self::Onnx),
             "ai.onnx.ml" => Some(Self::Ml),
             "com.microsoft" => Some(Self::Microsoft),
+            "com.microsoft.nchwc" => Some(Self::Nchwc),
             _ => None,
         }
     }
@@ -233,6 +237,11 @@ impl Row {
     /// Adds the domain `com.microsoft` to an operator of ONNX.
     pub(crate) const fn also_microsoft(self) -> Self {
         Self { domains: &[Domain::Onnx, Domain::Microsoft], ..self }
+    }
+
+    /// Makes it an operator of `com.microsoft.nchwc`.
+    pub(crate) const fn nchwc(self) -> Self {
+        Self { domains: &[Domain::Nchwc], ..self }
     }
 
     pub(crate) const fn ml(self) -> Self {

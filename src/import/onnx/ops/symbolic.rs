@@ -138,9 +138,10 @@ pub(crate) fn global_pool(op: &Op) -> Shapes {
     ask(&ops::GlobalPool, op, &[Shape(0)])
 }
 
-pub(crate) fn gemm(op: &Op) -> Shapes {
+/// A matrix product with any input as its second factor.
+pub(crate) fn gemm(op: &Op, second: usize) -> Shapes {
     let rule = ops::Gemm { transpose_a: flag(op, "transA"), transpose_b: flag(op, "transB") };
-    ask(&rule, op, &[Shape(0), Shape(1)])
+    ask(&rule, op, &[Shape(0), Shape(second)])
 }
 
 /// Transposes the two factors of a matrix product as the attributes state: the batch with the rows first.

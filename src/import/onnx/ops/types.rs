@@ -19,6 +19,10 @@ pub(crate) enum TypeRule {
     TensorAttribute(&'static str, &'static TypeRule),
     /// The type of an input if it is present, otherwise by the next rule.
     InputOr(usize, &'static TypeRule),
+    /// The type that belongs to the first of these attributes that is present, otherwise by the next rule.
+    ByAttribute(&'static [(&'static str, DataType)], &'static TypeRule),
+    /// The first rule, unless it is the type of the first input; then the second.
+    Other(&'static TypeRule, &'static TypeRule),
     /// The first rule from an opset on, the second before it.
     Since(i64, &'static TypeRule, &'static TypeRule),
 }
@@ -51,6 +55,16 @@ impl TypeRule {
                 Some(_) => input(index),
                 None => otherwise.apply(op),
             },
+            Self::ByAttribute(types, otherwise) => {
+                match types.iter().find(|(name, _)| op.node.length(name).is_some()) {
+                    Some(&(_, of)) => Some(of),
+                    None => otherwise.apply(op),
+                }
+            }
+            Self::Other(one, other) => {
+                let first = input(0)?;
+                one.apply(op).filter(|&one| one != first).or_else(|| other.apply(op))
+            }
             Self::Since(opset, new, old) => {
                 if op.opset >= opset {
                     new.apply(op)

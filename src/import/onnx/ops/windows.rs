@@ -199,3 +199,14 @@ pub(crate) fn roi(op: &Op) -> Shapes {
     };
     Ok(vec![Some(vec![regions, channels, Some(height), Some(width)])])
 }
+
+/// A part of a picture for each region of a list, in the size that the fourth input states.
+pub(crate) fn crop(op: &Op) -> Shapes {
+    let channels = op.dims(0)?.get(1).copied().flatten();
+    let regions = op.dims(1)?.first().copied().flatten();
+    let [height, width] = op.ints(3)?[..] else {
+        return Err("its size is not two numbers".to_owned());
+    };
+    let size = |size: i64| u64::try_from(size).ok();
+    Ok(vec![Some(vec![regions, channels, size(height), size(width)])])
+}

@@ -67,6 +67,12 @@ impl<'a> Node<'a> {
         self.attribute(name).map(|attribute| &attribute.floats[..])
     }
 
+    /// The number of entries of an attribute that is a list.
+    pub(crate) fn length(self, name: &str) -> Option<usize> {
+        let AttributeProto { ints, floats, strings, .. } = self.attribute(name)?;
+        Some(ints.len().max(floats.len()).max(strings.len()))
+    }
+
     pub(crate) fn string(self, name: &str) -> Option<&'a str> {
         self.attribute(name)?.s.as_deref()
     }

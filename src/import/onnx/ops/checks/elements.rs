@@ -41,9 +41,9 @@ pub(crate) fn all(op: &Op) -> Checked {
     broadcast(&shapes)
 }
 
-/// Requires two inputs to broadcast, the first and another.
-pub(crate) fn two(op: &Op, second: usize) -> Checked {
-    broadcast(&[op.sizes(0), op.sizes(second)])
+/// Requires some of the inputs to broadcast.
+pub(crate) fn several(op: &Op, inputs: &[usize]) -> Checked {
+    broadcast(&inputs.iter().map(|&input| op.sizes(input)).collect::<Vec<_>>())
 }
 
 /// Requires an input to be broadcast to a shape, which does not grow.
@@ -129,14 +129,14 @@ pub(super) fn alike(op: &Op, first: usize, second: usize) -> Checked {
 }
 
 /// `Concat`: all dimensions but the axis agree. Runtimes skip inputs without elements, unless they compare
-/// fixed sizes before the run.
-pub(crate) fn concat(op: &Op) -> Checked {
-    let at = axis_of(op, axis_attribute(op, 1), 0, 0)?;
+/// fixed sizes before the run. Each `every`th input from `first` on is joined.
+pub(crate) fn concat(op: &Op, first: usize, every: usize) -> Checked {
+    let at = axis_of(op, axis_attribute(op, 1), first, 0)?;
     let is_empty = |input| op.sizes(input).iter().flatten().any(|size| size.number == 0);
     let mut reference: Option<usize> = None;
-    for input in 0..op.inputs.len() {
-        let (Some(first), Some(here)) = (op.rank(0), op.rank(input)) else { continue };
-        require(here.number == first.number, first, here, RANK)?;
+    for input in (first..op.inputs.len()).step_by(every) {
+        let (Some(rank), Some(here)) = (op.rank(first), op.rank(input)) else { continue };
+        require(here.number == rank.number, rank, here, RANK)?;
         if !op.fixed && is_empty(input) {
             continue;
         }

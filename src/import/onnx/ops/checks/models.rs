@@ -114,6 +114,12 @@ pub(crate) fn convolution_with_state(op: &Op) -> Checked {
     signature(op, "B C _, C 1 _, C", &[])
 }
 
+/// `DynamicQuantizeLSTM`: the weights of an `LSTM`, transposed.
+pub(crate) fn dynamic_quantize_lstm(op: &Op) -> Checked {
+    let pattern = "T B I, D I 4H, D H 4H, D 8H, B, D B H, D B H, D 3H";
+    recurrent(op, [pattern, pattern])
+}
+
 /// `If`: the condition is one truth value.
 pub(crate) fn condition(op: &Op) -> Checked {
     elements::scalar(op, 0)

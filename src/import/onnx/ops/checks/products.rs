@@ -25,16 +25,16 @@ pub(crate) fn matmul(op: &Op, second: usize) -> Checked {
     elements::broadcast(&[a, b])
 }
 
-/// `Gemm`: matrices, and a third input that is broadcast to their product.
-pub(crate) fn gemm(op: &Op) -> Checked {
+/// `Gemm`: two matrices, and an input that is broadcast to their product.
+pub(crate) fn gemm(op: &Op, second: usize, added: usize) -> Checked {
     has_rank(op, 0, 2)?;
-    has_rank(op, 1, 2)?;
+    has_rank(op, second, 2)?;
     let transposed = |name| usize::from(op.node.int(name).unwrap_or(0) != 0);
     let (a, b) = (transposed("transA"), transposed("transB"));
-    if let (Some(row), Some(column)) = (op.dim(0, 1 - a), op.dim(1, b)) {
+    if let (Some(row), Some(column)) = (op.dim(0, 1 - a), op.dim(second, b)) {
         require(row.number == column.number, row, column, SUMMED)?;
     }
-    elements::one_way(op, 2, &[op.dim(0, a), op.dim(1, 1 - b)], Size::needed(2))
+    elements::one_way(op, added, &[op.dim(0, a), op.dim(second, 1 - b)], Size::needed(2))
 }
 
 /// `MatMulNBits`: the attributes state the shape of the second factor.
@@ -96,4 +96,9 @@ pub(crate) fn einsum(op: &Op) -> Checked {
 /// `Det`: square matrices.
 pub(crate) fn determinant(op: &Op) -> Checked {
     signature(op, "* M M", &[])
+}
+
+/// `CDist`: rows of the same length.
+pub(crate) fn distances(op: &Op) -> Checked {
+    signature(op, "_ K, _ K", &[])
 }

@@ -1,134 +1,29 @@
-//! The table of all operators that memplan knows.
+//! Operators of ONNX itself; those that `com.microsoft` has as well are here, too.
 
-use crate::import::onnx::{
-    ops::{
-        arithmetic::{
-            ABS, ADD, AND, CEIL, DIV, EQUAL, FLOOR, GREATER, GREATER_OR_EQUAL, LESS, LESS_OR_EQUAL,
-            MAX, MIN, MUL, NEG, NOT, OR, POW, RECIPROCAL, ROUND, SIGN, SQRT, SUB, XOR,
-        },
-        checks::{
-            attention, choices, elements, layouts, models as layers, products, signals,
-            windows as slides,
-        },
-        fold::{self, Fold},
-        images, layout, limits, lists, models,
-        op::{Op, Reason, Shapes},
-        row::{Body, Domain, Kernel, Operands, Row, Size, Unless, View},
-        symbolic,
-        types::{BOOL, FIRST, FLOAT, INT32, INT64, STRING, TypeRule, UINT8},
-        windows,
+use crate::import::onnx::ops::{
+    arithmetic::{
+        ABS, ADD, AND, CEIL, DIV, EQUAL, FLOOR, GREATER, GREATER_OR_EQUAL, LESS, LESS_OR_EQUAL,
+        MAX, MIN, MUL, NEG, NOT, OR, POW, RECIPROCAL, ROUND, SIGN, SQRT, SUB, XOR,
     },
-    read::{fact::List, node::Node},
+    channels,
+    checks::{
+        attention, choices, elements, layouts, models as layers, products, signals,
+        windows as slides,
+    },
+    fold::{self, Fold},
+    images, layout, limits, lists, models,
+    row::{Body, Kernel, Operands, Row, Size, Unless, View},
+    symbolic,
+    table::{
+        DROPOUT_MASK_IS_BOOL, EXCLUSIVE, MAKES, MOVES, READS_AGAIN, RESIZES, SPARSE, TEXT, VIEW,
+        always, compare, global_pool, layer_normalization, list, nary, random, random_like, reduce,
+        refused, same, same_twice, unary, unknown, variadic, window,
+    },
+    types::{BOOL, FIRST, FLOAT, INT32, INT64, STRING, TypeRule, UINT8},
+    windows,
 };
 
-const MOVES: &str = "it moves elements to other places";
-const RESIZES: &str = "no input has the size of the output";
-const MAKES: &str = "it computes its output from no input";
-const SPARSE: &str = "its kernel copies the input before it writes some elements";
-const VIEW: &str = "it is a view";
-const TEXT: &str = "strings stay outside the pool";
-const COPIES: &str = "it copies tensors";
-const EXCLUSIVE: &str = "an exclusive sum or product reads an element after writing over it";
-const READS_AGAIN: &str = "kernels may read elements again after writing over them";
-
-/// The shape of the first input.
-fn same(op: &Op) -> Shapes {
-    Ok(vec![Some(op.dims(0)?.clone())])
-}
-
-fn same_twice(op: &Op) -> Shapes {
-    Ok(vec![Some(op.dims(0)?.clone()); 2])
-}
-
-/// The shape is known only at run time.
-#[allow(clippy::unnecessary_wraps, reason = "the type of all rules")]
-fn unknown(_: &Op) -> Shapes {
-    Ok(Vec::new())
-}
-
-fn always(_: &Op) -> bool {
-    true
-}
-
-/// Computes each element from the one at the same place in the first input, and from scalars.
-const fn unary(name: &'static str) -> Row {
-    Row::new(name, same).elementwise_over_any()
-}
-
-/// Computes each element from those at the same place in all inputs, broadcast to one shape.
-const fn nary(name: &'static str) -> Row {
-    Row::new(name, layout::broadcast_all).checks(elements::all).elementwise_over_any()
-}
-
-/// Kernels combine the first two inputs, then the result with each further input.
-const fn variadic(name: &'static str) -> Row {
-    Row::new(name, layout::broadcast_all).checks(elements::all).elementwise(&[0, 1])
-}
-
-const fn compare(name: &'static str) -> Row {
-    nary(name).types(&[BOOL])
-}
-
-const fn reduce(name: &'static str) -> Row {
-    Row::new(name, symbolic::reduce).checks(choices::reduce)
-}
-
-const fn global_pool(name: &'static str) -> Row {
-    Row::new(name, symbolic::global_pool).checks(slides::global_pool)
-}
-
-/// Kernels copy the tensors.
-const fn list(name: &'static str, rule: fn(&Op) -> Result<List, Reason>) -> Row {
-    Row::sized(name, Size::List(rule)).never(COPIES)
-}
-
-const fn refused(name: &'static str, what: &'static str) -> Row {
-    Row::sized(name, Size::Refused(what))
-}
-
-const fn random_like(name: &'static str) -> Row {
-    Row::new(name, same).types(&[TypeRule::Attribute("dtype", &FIRST)]).random(always).never(MAKES)
-}
-
-const fn random(name: &'static str) -> Row {
-    Row::new(name, layout::shape_attribute)
-        .types(&[TypeRule::Attribute("dtype", &FLOAT)])
-        .random(always)
-        .never(MAKES)
-}
-
-const fn window(name: &'static str) -> Row {
-    Row::new(name, layout::window)
-        .types(&[TypeRule::Attribute("output_datatype", &FLOAT)])
-        .never(MAKES)
-}
-
-const fn skip_normalization(name: &'static str) -> Row {
-    // The fourth output is the sum of the two.
-    Row::new(name, models::skip_layer_normalization)
-        .checks(layers::skip_layer_normalization)
-        .types(&[FIRST, FLOAT, FLOAT, FIRST])
-        .operands(Operands {
-            kernel: Kernel::Rows,
-            outputs: &[0, 3],
-            inputs: Some(&[0, 1]),
-            unless: None,
-        })
-        .microsoft()
-}
-
-const fn layer_normalization(name: &'static str) -> Row {
-    Row::new(name, models::layer_normalization)
-        .checks(layers::layer_normalization)
-        .types(&[FIRST, TypeRule::Attribute("stash_type", &FLOAT)])
-        .rows()
-        .also_microsoft()
-}
-
-/// Before this opset the mask of `Dropout` had the type of the data.
-const DROPOUT_MASK_IS_BOOL: i64 = 10;
-
-/// All operators, by kind.
+/// The operators of `ai.onnx`.
 pub(super) const TABLE: &[Row] = &[
     // Element by element.
     unary("Abs").fold(Fold::Unary(ABS)),
@@ -167,7 +62,6 @@ pub(super) const TABLE: &[Row] = &[
     unary("Mish"),
     unary("Neg").fold(Fold::Unary(NEG)),
     unary("Not").types(&[BOOL]).fold(Fold::Unary(NOT)),
-    unary("QuickGelu").never("kernels read their input again to multiply by it").microsoft(),
     unary("Reciprocal").fold(Fold::Unary(RECIPROCAL)),
     unary("Relu"),
     unary("Round").fold(Fold::Unary(ROUND)),
@@ -186,14 +80,12 @@ pub(super) const TABLE: &[Row] = &[
     unary("ThresholdedRelu"),
     nary("Add").fold(Fold::Binary(ADD)),
     compare("And").fold(Fold::Binary(AND)),
-    nary("BiasGelu").checks(elements::bias).microsoft(),
     nary("BitShift"),
     nary("BitwiseAnd"),
     nary("BitwiseOr"),
     nary("BitwiseXor"),
     nary("Div").fold(Fold::Binary(DIV)),
     compare("Equal").fold(Fold::Binary(EQUAL)),
-    nary("FastGelu").checks(elements::bias).microsoft(),
     compare("Greater").fold(Fold::Binary(GREATER)),
     compare("GreaterOrEqual").fold(Fold::Binary(GREATER_OR_EQUAL)),
     compare("Less").fold(Fold::Binary(LESS)),
@@ -213,17 +105,6 @@ pub(super) const TABLE: &[Row] = &[
         .never("kernels may compute it in passes that read its inputs again"),
     nary("Where").types(&[TypeRule::Input(1)]).fold(Fold::Elements(fold::choose)),
     compare("Xor").fold(Fold::Binary(XOR)),
-    Row::new("QLinearLeakyRelu", same).elementwise(&[0]).microsoft(),
-    Row::new("QLinearSigmoid", same).elementwise(&[0]).microsoft(),
-    // Beside each of the two are its scale and its zero point.
-    Row::new("QLinearAdd", |op| layout::broadcast_two(op, 3))
-        .checks(|op| elements::two(op, 3))
-        .elementwise(&[0, 3])
-        .microsoft(),
-    Row::new("QLinearMul", |op| layout::broadcast_two(op, 3))
-        .checks(|op| elements::two(op, 3))
-        .elementwise(&[0, 3])
-        .microsoft(),
     Row::new("QuantizeLinear", same)
         .checks(elements::quantization)
         .types(&[TypeRule::InputOr(2, &TypeRule::Attribute("output_dtype", &UINT8))])
@@ -248,8 +129,8 @@ pub(super) const TABLE: &[Row] = &[
         .checks(layouts::center_crop_pad)
         .never(RESIZES),
     Row::new("Col2Im", images::column_to_image).checks(slides::column_to_image).never(RESIZES),
-    Row::new("Concat", layout::concat)
-        .checks(elements::concat)
+    Row::new("Concat", |op| layout::concat_of(op, 0, 1))
+        .checks(|op| elements::concat(op, 0, 1))
         .fold(Fold::Elements(fold::concat))
         .gathers()
         .never("it holds copies of its inputs"),
@@ -348,9 +229,6 @@ pub(super) const TABLE: &[Row] = &[
         .types(&[INT32]),
     Row::new("ConvTranspose", windows::conv_transpose).checks(slides::conv_transpose),
     Row::new("DeformConv", |op| windows::conv(op, 1)).checks(slides::deform_conv),
-    Row::new("FusedConv", |op| windows::conv(op, 1))
-        .checks(|op| slides::conv(op, 1, 2))
-        .microsoft(),
     global_pool("GlobalAveragePool"),
     global_pool("GlobalLpPool"),
     global_pool("GlobalMaxPool"),
@@ -362,31 +240,19 @@ pub(super) const TABLE: &[Row] = &[
         .types(&[FIRST, INT64]),
     Row::new("MaxRoiPool", windows::roi).checks(slides::roi_pool),
     Row::new("MaxUnpool", images::max_unpool).checks(slides::unpool).never(RESIZES),
-    Row::new("QLinearConv", |op| windows::conv(op, 3))
-        .checks(|op| slides::conv(op, 3, 8))
-        .types(&[TypeRule::Input(7)]),
+    Row::new("QLinearConv", |op| channels::by_attribute(op, |op| windows::conv(op, 3)))
+        .checks(|op| channels::check_by_attribute(op, |op| slides::conv(op, 3, 8)))
+        .types(&[TypeRule::Input(7)])
+        .also_microsoft(),
     Row::new("RoiAlign", windows::roi).checks(slides::roi_align),
     // Products.
     Row::new("Det", images::determinant).checks(products::determinant),
-    Row::new("DynamicQuantizeMatMul", |op| symbolic::matmul(op, 1))
-        .checks(|op| products::matmul(op, 1))
-        .types(&[FLOAT])
-        .microsoft(),
     Row::new("Einsum", symbolic::einsum).checks(products::einsum),
-    Row::new("FusedGemm", symbolic::gemm).checks(products::gemm).microsoft(),
-    Row::new("FusedMatMul", |op| symbolic::matmul(op, 1))
-        .checks(|op| products::matmul(op, 1))
-        .microsoft(),
-    Row::new("Gemm", symbolic::gemm).checks(products::gemm),
+    Row::new("Gemm", |op| symbolic::gemm(op, 1)).checks(|op| products::gemm(op, 1, 2)),
     Row::new("MatMul", |op| symbolic::matmul(op, 1)).checks(|op| products::matmul(op, 1)),
     Row::new("MatMulInteger", |op| symbolic::matmul(op, 1))
         .checks(|op| products::matmul(op, 1))
         .types(&[INT32]),
-    Row::new("MatMulIntegerToFloat", |op| symbolic::matmul(op, 1))
-        .checks(|op| products::matmul(op, 1))
-        .types(&[FLOAT])
-        .microsoft(),
-    Row::new("MatMulNBits", symbolic::matmul_n_bits).checks(products::matmul_n_bits).microsoft(),
     Row::new("QLinearMatMul", |op| symbolic::matmul(op, 3))
         .checks(|op| products::matmul(op, 3))
         .types(&[TypeRule::Input(7)]),
@@ -465,7 +331,6 @@ pub(super) const TABLE: &[Row] = &[
                 reason: "in training, it reads its input again for the statistics",
             }),
         }),
-    Row::new("GroupNorm", same).rows().microsoft(),
     Row::new("GroupNormalization", same).checks(layers::group_normalization).rows(),
     Row::new("InstanceNormalization", same).checks(layers::instance_normalization).rows(),
     Row::new("LRN", same).checks(layers::local_response_normalization),
@@ -473,35 +338,17 @@ pub(super) const TABLE: &[Row] = &[
     Row::new("LogSoftmax", same).checks(|op| layouts::axis(op, -1)).rows(),
     Row::new("LpNormalization", same).checks(|op| layouts::axis(op, -1)).rows(),
     Row::new("MeanVarianceNormalization", same).rows(),
-    Row::new("QLinearSoftmax", same).rows().microsoft(),
     Row::new("RMSNormalization", same).checks(layers::layer_normalization).rows(),
     layer_normalization("SimplifiedLayerNormalization"),
-    skip_normalization("SkipLayerNormalization"),
-    skip_normalization("SkipSimplifiedLayerNormalization"),
     Row::new("Softmax", same).checks(|op| layouts::axis(op, -1)).rows(),
     // Parts of models.
     Row::new("Attention", models::attention).checks(attention::attention),
-    Row::new("Attention", |op| models::packed_attention(op, 4))
-        .checks(attention::packed_attention)
-        .microsoft(),
-    Row::new("EmbedLayerNormalization", models::embed_layer_normalization)
-        .checks(layers::embed_layer_normalization)
-        .types(&[TypeRule::Input(2), INT32, TypeRule::Input(2)])
-        .microsoft(),
-    Row::new("GRU", models::recurrent).checks(layers::gru),
-    Row::new("GroupQueryAttention", models::group_query_attention)
-        .checks(attention::group_query_attention)
-        .most(models::group_query_attention_at_most)
-        .types(&[FIRST, TypeRule::InputOr(3, &FIRST), TypeRule::InputOr(4, &FIRST)])
-        .microsoft(),
-    Row::new("LSTM", models::recurrent).checks(layers::lstm),
+    Row::new("GRU", |op| models::recurrent(op, 2)).checks(layers::gru),
+    Row::new("LSTM", |op| models::recurrent(op, 2)).checks(layers::lstm),
     Row::new("LinearAttention", models::linear_attention)
         .checks(attention::linear_attention)
         .types(&[FIRST, TypeRule::InputOr(3, &FIRST)]),
-    Row::new("MultiHeadAttention", models::multi_head_attention)
-        .checks(attention::multi_head_attention)
-        .microsoft(),
-    Row::new("RNN", models::recurrent).checks(layers::rnn),
+    Row::new("RNN", |op| models::recurrent(op, 2)).checks(layers::rnn),
     Row::new("RotaryEmbedding", same)
         .checks(attention::rotary_embedding)
         .never("kernels write one element of a pair, then read it for the other")
@@ -546,16 +393,4 @@ pub(super) const TABLE: &[Row] = &[
         .never(MAKES),
     refused("SequenceMap", "a sequence"),
     list("SplitToSequence", lists::split),
-    refused("ZipMap", "a map").ml(),
 ];
-
-/// Returns whether some operator of a known domain has this type.
-pub(crate) fn is_known(kind: &str) -> bool {
-    TABLE.iter().any(|row| row.name == kind)
-}
-
-/// The row of an operator, if memplan knows it.
-pub(crate) fn find(node: Node) -> Option<&'static Row> {
-    let domain = Domain::from_name(node.domain())?;
-    TABLE.iter().find(|row| row.name == node.kind() && row.domains.contains(&domain))
-}
