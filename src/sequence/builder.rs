@@ -133,7 +133,7 @@ impl SequenceBuilder {
     /// dependencies of two kinds, a dependency names a tensor that is not an input of its operator,
     /// a view, an overwriter or a gathered input does not fit, operators form a cycle, a body uses a tensor
     /// around it in a way that its operator does not declare, bodies are nested more than
-    /// [`OpSequence::MAX_DEPTH`] levels deep, a range of sizes is empty or begins at 0, or the sum of the sizes
+    /// [`OpSequence::MAX_DEPTH`] levels deep, a range of sizes is empty, or the sum of the sizes
     /// exceeds 64 bits.
     pub fn build(&self) -> Result<OpSequence, SequenceError> {
         self.check_outputs()?;

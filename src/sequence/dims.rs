@@ -44,9 +44,9 @@ impl DimRange {
     ///
     /// # Errors
     ///
-    /// If there are none, or a range begins at 0.
+    /// If there are none.
     pub(crate) fn check(self, name: &str) -> Result<(), SequenceError> {
-        if self.is_exact() || (self.least > 0 && self.least < self.most) {
+        if self.least <= self.most {
             return Ok(());
         }
         Err(SequenceError::WrongRange { name: name.to_owned(), range: self })

@@ -354,7 +354,7 @@ pub enum SequenceError {
         /// The operator.
         operator: String,
     },
-    /// A range of sizes is empty or begins at 0.
+    /// A range of sizes is empty.
     #[error("{}", wrong_range(name, *range))]
     WrongRange {
         /// The name of the dimension.
@@ -385,12 +385,7 @@ pub enum SequenceError {
 
 fn wrong_range(name: &str, range: DimRange) -> String {
     let DimRange { least, most, .. } = range;
-    if least > most {
-        return format!(
-            "the sizes of '{name}' begin at {least} and end at {most}; give the smaller one first, as in {name}={most}..{least}"
-        );
-    }
     format!(
-        "the sizes of '{name}' begin at 0, but a run without elements needs no plan; begin at 1, as in {name}=1..{most}"
+        "the sizes of '{name}' begin at {least} and end at {most}; give the smaller one first, as in {name}={most}..{least}"
     )
 }

@@ -280,7 +280,6 @@ const ROWS: &str =
 
 #[rstest]
 #[case::backwards(&[("n", RangeInclusive::new(5, 3))], "the sizes of 'n' begin at 5 and end at 3; give the smaller one first, as in n=3..5")]
-#[case::from_nothing(&[("n", 0..=3)], "the sizes of 'n' begin at 0, but a run without elements needs no plan; begin at 1, as in n=1..3")]
 #[case::unknown(&[("k", 1..=3)], "no dimension of the model is called 'k'; there are: found, m, n")]
 #[case::found(&[("found", 1..=3)], "the model itself finds the size 'found' in each run, so it has only a largest size; give --dim found=3")]
 #[case::too_many(&[("n", 1..=200), ("m", 1..=200)], "the ranges of sizes allow more than 16384 shapes, too many to check each for this model; narrow a range, or give a size exactly")]

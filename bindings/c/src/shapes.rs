@@ -24,8 +24,7 @@ unsafe fn named(name: *const c_char) -> Result<String, Failure> {
 /// States that the sequence is right for all sizes of this dimension from `least` to `most`, which may be equal. All
 /// tensors and workspaces must have their sizes in bytes for the largest of them, and views, overwrites and gathers
 /// must be possible for all. A plan of the sequence then holds for each of these sizes. The name is in UTF-8; stating
-/// a dimension again replaces its sizes. An empty range, or one that begins at 0, is an error when the sequence is
-/// planned.
+/// a dimension again replaces its sizes. An empty range is an error when the sequence is planned.
 ///
 /// # Safety
 ///
