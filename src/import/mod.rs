@@ -66,6 +66,11 @@ pub struct ImportOptions {
     /// The shapes of tensors, by name, with `None` for open sizes: exact for an input, the largest
     /// for any other tensor.
     pub shapes: BTreeMap<String, Vec<Option<u64>>>,
+    /// The element types of tensors, by name, as ONNX writes them, such as `float`, where the model does not state
+    /// them.
+    pub types: BTreeMap<String, String>,
+    /// The values of tensors that are known before the run, by name: a number, or a short list such as `[1,2]`.
+    pub values: BTreeMap<String, String>,
     /// The shape to use where a declared shape differs from the one that follows from the inputs;
     /// `None` rejects such a model.
     pub trust: Option<Trust>,
@@ -127,6 +132,20 @@ impl ImportOptions {
     #[must_use]
     pub fn shape(mut self, tensor: impl Into<String>, shape: impl Into<Vec<Option<u64>>>) -> Self {
         self.shapes.insert(tensor.into(), shape.into());
+        self
+    }
+
+    /// Sets the element type of a tensor, such as `float`, where the model does not state it.
+    #[must_use]
+    pub fn element_type(mut self, tensor: impl Into<String>, name: impl Into<String>) -> Self {
+        self.types.insert(tensor.into(), name.into());
+        self
+    }
+
+    /// Sets the value of a tensor: a number, such as `16000`, or a short list, such as `[1,2]`.
+    #[must_use]
+    pub fn value(mut self, tensor: impl Into<String>, value: impl Into<String>) -> Self {
+        self.values.insert(tensor.into(), value.into());
         self
     }
 

@@ -14,6 +14,7 @@ mod models;
 mod names;
 mod operators;
 mod orders;
+mod questions;
 mod ranges;
 mod rules;
 mod sizes;

@@ -15,7 +15,7 @@ use memplan::{
     sequence::{Dependency, Origin},
 };
 use rstest::rstest;
-use rten_onnx::onnx::{GraphProto, TypeProto};
+use rten_onnx::onnx::GraphProto;
 
 fn import(text: &str) -> Result<OpSequence, OnnxError> {
     read(&model(graph(text), OPSET), &ImportOptions::default())
@@ -804,7 +804,7 @@ fn functions_that_call_themselves_are_refused() {
 #[rstest]
 #[case::unknown_operator(
     "in x:f32[2]\ny = Mystery(x)",
-    "a size is not known before the run; give the most that each N can be, with\n  --shape y=NxN...\nor the same for all, with --dim-default N\n  the shape of 'y', made by operator Mystery (which makes 'y'): memplan does not know operators of type Mystery"
+    "a size is not known before the run; give the most that each N can be, with\n  --shape y=SHAPE\nSHAPE is the largest size of each dimension, such as 1x128x768\n  the shape of 'y', made by operator Mystery (which makes 'y'): memplan does not know operators of type Mystery"
 )]
 #[case::a_wide_slope(
     "in x:f32[1,1,2,1]\nin s:f32[2,1,3]\ny = PRelu(x, s)\nout y",
@@ -855,9 +855,11 @@ fn strings_take_no_memory_in_the_pool() {
 
 #[test]
 fn types_without_a_size_are_refused() {
-    let mut graph = graph("in x:f32[2]\nout x");
-    graph.input[0].r#type = Some(TypeProto { tensor_type: None, sequence: None });
-    let error = import_graph(graph).unwrap_err().to_string();
+    const MAP: u8 = 5;
+    let map = field(MAP, &[]);
+    let value = [field(1, b"x"), field(2, &map)].concat();
+    let graph = [field(11, &value), field(12, &field(1, b"x"))].concat();
+    let error = read(&field(7, &graph), &ImportOptions::default()).unwrap_err().to_string();
     assert!(error.starts_with("tensor 'x', an input of the graph, is a map, an op"), "{error}");
 }
 

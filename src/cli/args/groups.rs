@@ -16,8 +16,8 @@ use memplan::{
 
 use crate::{
     args::values::{
-        Dimensions, FormatName, PinnedName, SharedNames, capacity, dimensions, duration, pin, pool,
-        profiles, runtimes, shape, shared, strategies,
+        Dimensions, FormatName, PinnedName, SharedNames, capacity, dimensions, duration, named,
+        pin, pool, profiles, runtimes, shape, shared, strategies,
     },
     files,
 };
@@ -166,6 +166,13 @@ pub(crate) struct SizeArgs {
     /// for a tensor that the model computes.
     #[arg(long = "shape", value_name = "TENSOR=SHAPE", value_parser = shape)]
     shapes: Vec<(String, Vec<Option<u64>>)>,
+    /// Element type of a tensor of which the model does not state it, such as x=float.
+    #[arg(long = "type", value_name = "TENSOR=TYPE", value_parser = named)]
+    types: Vec<(String, String)>,
+    /// Value of an input or another tensor that is the same in every run, such as rate=16000 or
+    /// size=[480,640].
+    #[arg(long = "value", value_name = "TENSOR=V", value_parser = named)]
+    values: Vec<(String, String)>,
     /// If a tensor's declared shape differs from the inferred one, use the inferred shape.
     #[arg(long, conflicts_with = "trust_declared")]
     trust_inference: bool,
@@ -181,6 +188,8 @@ impl SizeArgs {
             (!self.dims.is_empty(), "--dim"),
             (self.dim_default.is_some(), "--dim-default"),
             (!self.shapes.is_empty(), "--shape"),
+            (!self.types.is_empty(), "--type"),
+            (!self.values.is_empty(), "--value"),
             (self.trust_inference, "--trust-inference"),
             (self.trust_declared, "--trust-declared"),
         ];
@@ -198,6 +207,16 @@ impl SizeArgs {
         for (tensor, shape) in &self.shapes {
             if options.shapes.insert(tensor.clone(), shape.clone()).is_some() {
                 return Err(format!("--shape {tensor}=... is given twice; give it once"));
+            }
+        }
+        for (tensor, name) in &self.types {
+            if options.types.insert(tensor.clone(), name.clone()).is_some() {
+                return Err(format!("--type {tensor}=... is given twice; give it once"));
+            }
+        }
+        for (tensor, value) in &self.values {
+            if options.values.insert(tensor.clone(), value.clone()).is_some() {
+                return Err(format!("--value {tensor}=... is given twice; give it once"));
             }
         }
         options.default_dim = self.dim_default;

@@ -169,6 +169,13 @@ pub(super) fn shape(text: &str) -> Result<(String, Vec<Option<u64>>), String> {
     Ok((tensor.to_owned(), shape.collect::<Result<_, _>>()?))
 }
 
+/// Parses a type or a value with the name of its tensor.
+pub(super) fn named(text: &str) -> Result<(String, String), String> {
+    let (tensor, value) =
+        text.rsplit_once('=').ok_or("expected TENSOR=TYPE or TENSOR=V, such as rate=16000")?;
+    Ok((tensor.to_owned(), value.to_owned()))
+}
+
 /// Parses strategies, with a line of help for each.
 pub(super) fn strategies() -> impl clap::builder::TypedValueParser<Value = Strategy> {
     use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};

@@ -2,7 +2,10 @@
 
 use std::fmt::Write as _;
 
-use crate::{SequenceError, printable::printable};
+use crate::{
+    SequenceError, import::onnx::read::placeholders::is_no_name, printable::printable,
+    sequence::DimRange,
+};
 
 /// An ONNX model that cannot be read, or not without more options.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -27,7 +30,7 @@ pub enum OnnxError {
         nodes: usize,
     },
     /// A symbolic size is given that no tensor of the model has.
-    #[error("no dimension of the model is called '{name}'; {}", known_dims(known))]
+    #[error("no dimension of the model is called '{name}'; {}{}", known_dims(known), no_name(name))]
     UnknownDim {
         /// The name given.
         name: String,
@@ -43,6 +46,18 @@ pub enum OnnxError {
         name: String,
         /// The largest size in the range.
         most: u64,
+    },
+    /// A size is given that does not follow from the others, by which the model defines it.
+    #[error(
+        "the size '{name}' follows from the others and is {size}, but --dim gives {given}; omit it, or give other sizes"
+    )]
+    RelatedSize {
+        /// The name of the dimension.
+        name: String,
+        /// The size that follows.
+        size: u64,
+        /// The sizes given.
+        given: DimRange,
     },
     /// There are more shapes than can be checked.
     #[error(
@@ -92,6 +107,26 @@ pub enum OnnxError {
         /// The name given.
         name: String,
     },
+    /// An element type is given that ONNX does not have, or that is not the tensor's.
+    #[error("the element type given for '{tensor}' is {given}, but {why}")]
+    GivenType {
+        /// The tensor.
+        tensor: String,
+        /// The type given.
+        given: String,
+        /// The reason why it is wrong.
+        why: String,
+    },
+    /// A value is given that the tensor cannot have.
+    #[error("the value given for '{tensor}' is {given}, but {why}")]
+    GivenValue {
+        /// The tensor.
+        tensor: String,
+        /// The value given.
+        given: String,
+        /// The reason why it is wrong.
+        why: String,
+    },
     /// A shape is given that the tensor cannot have.
     #[error("the shape given for '{tensor}' is {given}, but the model has {known}")]
     GivenShape {
@@ -129,7 +164,8 @@ pub enum OnnxError {
     },
     /// A tensor's element type is unknown.
     #[error(
-        "the element type of tensor '{tensor}', {maker}, is unknown; declare it in the model's value_info, as shape inference does where it can"
+        "the element type of tensor '{tensor}', {maker}, is unknown; give it with {}",
+        option("--type", &format!("{tensor}=float"))
     )]
     UnknownType {
         /// The tensor.
@@ -198,6 +234,8 @@ pub struct OpenSize {
     pub shape: Option<Vec<Option<u64>>>,
     /// The reason why it is not known.
     pub reason: String,
+    /// The inputs of the model whose value decides which branch makes the tensor, and so its shape.
+    pub deciding: Vec<String>,
 }
 
 impl OpenSize {
@@ -212,27 +250,51 @@ fn open_sizes(open: &[OpenSize]) -> String {
     let mut names: Vec<&str> = Vec::new();
     let mut shapes: Vec<String> = Vec::new();
     let mut tensors: Vec<&str> = Vec::new();
+    let mut values: Vec<&str> = Vec::new();
+    let mut most_letters = 0;
     for size in open {
         if let Some(name) = size.dim.as_deref().filter(|name| !names.contains(name)) {
             names.push(name);
         }
-        if size.needs_shape() && !tensors.contains(&size.tensor.as_str()) {
+        for name in &size.deciding {
+            if !values.contains(&name.as_str()) {
+                values.push(name);
+            }
+        }
+        if size.needs_shape()
+            && size.deciding.is_empty()
+            && !tensors.contains(&size.tensor.as_str())
+        {
             tensors.push(&size.tensor);
-            shapes.push(shape_to_give(&size.tensor, open));
+            let (shape, letters) = shape_to_give(&size.tensor, open);
+            shapes.push(shape);
+            most_letters = most_letters.max(letters);
         }
     }
     let mut words = Vec::new();
     if !names.is_empty() {
         let names: Vec<String> = names.iter().map(|name| format!("{name}=N")).collect();
-        words.push(format!("--dim {}", quoted(&names.join(","))));
+        words.push(option("--dim", &names.join(",")));
     }
-    words.extend(shapes.iter().map(|shape| format!("--shape {}", quoted(shape))));
-    let count = names.len() + tensors.len();
+    words.extend(shapes.iter().map(|shape| option("--shape", shape)));
+    words.extend(values.iter().map(|name| option("--value", &format!("{name}=V"))));
+    let count = names.len() + tensors.len() + values.len();
     let what = if count == 1 { "a size is".to_owned() } else { format!("{count} sizes are") };
-    let mut text = format!(
-        "{what} not known before the run; give the most that each N can be, with\n  {}\nor the same for all, with --dim-default N",
-        words.join(" ")
-    );
+    let letters = match most_letters {
+        0 | 1 => "each N".to_owned(),
+        most => format!("each of {}", LETTERS[..most].join(", ")),
+    };
+    let give = match (names.is_empty() && tensors.is_empty(), values.is_empty()) {
+        (true, _) => "give the value V of the input, with".to_owned(),
+        (false, true) => format!("give the most that {letters} can be, with"),
+        (false, false) => format!("give the most that {letters} can be, and each value V, with"),
+    };
+    let mut text = format!("{what} not known before the run; {give}\n  {}", words.join(" "));
+    if open.iter().all(|size| size.axis.is_some()) {
+        text.push_str("\nor the same for all, with --dim-default N");
+    } else if shapes.iter().any(|shape| shape.ends_with("=SHAPE")) {
+        text.push_str("\nSHAPE is the largest size of each dimension, such as 1x128x768");
+    }
     for size in open {
         let OpenSize { tensor, maker, axis, dim, reason, .. } = size;
         let [tensor, maker, reason] = [tensor, maker, reason].map(|words| printable(words));
@@ -243,27 +305,40 @@ fn open_sizes(open: &[OpenSize]) -> String {
     text
 }
 
-/// Formats a shape with its known sizes, such as `y=Nx4`.
-fn shape_to_give(tensor: &str, open: &[OpenSize]) -> String {
+/// Stand-ins for the open sizes of a tensor.
+const LETTERS: [&str; 6] = ["N", "M", "K", "L", "P", "Q"];
+
+/// Formats a shape with its known sizes, such as `y=Nx4`; returns the number of different letters, too.
+fn shape_to_give(tensor: &str, open: &[OpenSize]) -> (String, usize) {
     let of_tensor = || open.iter().filter(|size| size.tensor == tensor);
     let named = |axis: usize| of_tensor().any(|s| s.axis == Some(axis) && s.dim.is_some());
     let Some(shape) = of_tensor().find_map(|size| size.shape.as_ref()) else {
-        return format!("{tensor}=NxN...");
+        return (format!("{tensor}=SHAPE"), 0);
     };
-    let dims: Vec<String> = (0..)
-        .zip(shape)
-        .map(|(axis, dim)| match dim {
+    let mut letters = 0;
+    let mut dims: Vec<String> = Vec::with_capacity(shape.len());
+    for (axis, dim) in shape.iter().enumerate() {
+        dims.push(match dim {
             Some(size) => size.to_string(),
             None if named(axis) => "?".to_owned(),
-            None => "N".to_owned(),
-        })
-        .collect();
-    format!("{tensor}={}", dims.join("x"))
+            None => {
+                letters = (letters + 1).min(LETTERS.len());
+                LETTERS[letters - 1].to_owned()
+            }
+        });
+    }
+    (format!("{tensor}={}", dims.join("x")), letters)
+}
+
+/// An option with its value, as a shell and the command take it.
+fn option(name: &str, value: &str) -> String {
+    let joint = if value.starts_with('-') { '=' } else { ' ' };
+    format!("{name}{joint}{}", quoted(value))
 }
 
 /// Quotes a word for a shell.
 fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "_-=,./:?".contains(c);
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_-=,./:".contains(c);
     let word = printable(word);
     if word.chars().all(plain) {
         word.into_owned()
@@ -277,6 +352,15 @@ fn other_tensors(others: usize) -> String {
         0 => String::new(),
         1 => " (and so for 1 more tensor)".to_owned(),
         others => format!(" (and so for {others} more tensors)"),
+    }
+}
+
+/// The reason why a mark, such as `?`, cannot be given a size.
+fn no_name(name: &str) -> &'static str {
+    if is_no_name(name) {
+        "; it is no name: each dimension that is marked so has a size of its own, so give shapes with --shape"
+    } else {
+        ""
     }
 }
 

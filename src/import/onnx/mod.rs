@@ -27,6 +27,7 @@
 mod emit;
 mod error;
 mod infer;
+mod inputs;
 mod memory;
 mod nodes;
 pub(super) mod ops;
@@ -106,13 +107,14 @@ pub fn survey(bytes: &[u8], options: &ImportOptions) -> Result<Survey, OnnxError
 fn import(bytes: &[u8], options: &ImportOptions, unknown: Unknown) -> Result<Survey, OnnxError> {
     let mut model = parse(bytes)?;
     read::optionals::unwrap(bytes, &mut model)?;
+    read::placeholders::remove(&mut model);
     let mut nodes = model.graph.as_ref().map(Nodes::new).unwrap_or_default();
     let Inlined { opsets, file_places } = read::functions::inline(bytes, &mut model)?;
     let no_graph = || OnnxError::NotOnnx { reason: "it holds no graph".to_owned() };
     let graph = model.graph.as_ref().ok_or_else(no_graph)?;
     let reader = Reader { model: &model, graph, opsets: &opsets, unknown };
     let Reading { sequence, not_in_place, unknown, places, with_state, impossible, .. } =
-        range::read(&reader, options)?;
+        range::read(&reader, options).map_err(|error| inputs::with_deciding(graph, error))?;
     let file_place = |&place: &usize| file_places[place];
     let with_state: Vec<usize> = with_state.iter().map(file_place).collect();
     nodes.finish(places.iter().map(file_place).collect(), &with_state);
@@ -153,7 +155,14 @@ struct Reading {
 impl Reader<'_> {
     fn read(&self, options: &ImportOptions) -> Result<Reading, OnnxError> {
         let context = Context::new(self, options)?;
+        context.check_related()?;
         let inputs = infer::graph_inputs(self.graph, &context)?;
+        if !context.keeps_unknown() {
+            context
+                .findings
+                .check_open()
+                .map_err(|error| inputs::with_unavoidable(self, options, error))?;
+        }
         let sequenced = emit::sequence(self.graph, &context, inputs, None, emit::Returns::new())?;
         let owned = |(name, why): (&str, NotInPlace)| (name.into(), why);
         Ok(Reading {

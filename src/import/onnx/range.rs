@@ -7,7 +7,7 @@
 //! only become fewer. Shapes with which the model cannot run are left out.
 
 use std::{
-    collections::HashSet,
+    collections::{BTreeSet, HashSet},
     fmt::{self, Display, Formatter},
 };
 
@@ -17,7 +17,10 @@ use crate::import::{
     ImportOptions, NotInPlace,
     onnx::{
         OnnxError, Reader, Reading,
-        read::{context::Context, node::Node},
+        read::{
+            context::{Context, follow},
+            node::Node,
+        },
         remedy::with_remedy,
     },
 };
@@ -64,7 +67,7 @@ impl Display for Impossible {
 /// If there are too many shapes, the model is invalid for one of them, two of them run other operators, or a
 /// size in a range is impossible whatever the others are.
 pub(super) fn read(reader: &Reader, options: &ImportOptions) -> Result<Reading, OnnxError> {
-    let ranges = Ranges::of(options);
+    let ranges = Ranges::of(options, &follow(reader.graph, options));
     if ranges.0.is_empty() {
         return reader.read(options).map_err(|error| with_remedy(reader, options, error));
     }
@@ -97,8 +100,10 @@ fn nodes(graph: &GraphProto) -> usize {
 struct Ranges<'a>(Vec<(&'a str, DimRange)>);
 
 impl<'a> Ranges<'a> {
-    fn of(options: &'a ImportOptions) -> Self {
-        let ranges = options.dims.iter().filter(|(_, range)| !range.is_exact());
+    /// The ranges given, except those of sizes that follow from others.
+    fn of(options: &'a ImportOptions, follow: &BTreeSet<&str>) -> Self {
+        let is_own = |name: &str, range: DimRange| !range.is_exact() && !follow.contains(name);
+        let ranges = options.dims.iter().filter(|&(name, &range)| is_own(name, range));
         Self(ranges.map(|(name, &range)| (&**name, range)).collect())
     }
 
@@ -119,7 +124,7 @@ impl<'a> Ranges<'a> {
             options.dims.extend(exact);
             let reading = match reader.read(&options) {
                 Ok(reading) => reading,
-                Err(error @ OnnxError::Conflict { .. }) => {
+                Err(error @ (OnnxError::Conflict { .. } | OnnxError::RelatedSize { .. })) => {
                     impossible.push((shape, error));
                     continue;
                 }

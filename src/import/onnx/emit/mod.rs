@@ -30,6 +30,7 @@ use crate::{
         read::{
             context::Context,
             fact::Fact,
+            given,
             node::Node,
             scope::{self, Scope},
             stored::stored,
@@ -241,7 +242,9 @@ impl<'a> Emitter<'a> {
     fn supply(&mut self, graph: &'a GraphProto, inputs: Vec<Fact>) -> Result<(), OnnxError> {
         for tensor in &graph.initializer {
             if let Some(name) = tensor.name.as_deref() {
-                self.scope.facts.insert(name, stored(tensor));
+                let mut fact = stored(tensor);
+                given::state(&mut fact, name, self.context)?;
+                self.scope.facts.insert(name, fact);
             }
         }
         for (value, fact) in graph.input.iter().zip(inputs) {

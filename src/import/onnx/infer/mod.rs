@@ -5,6 +5,7 @@ pub(super) mod open;
 pub(crate) mod shapes;
 pub(super) mod worlds;
 
+pub(super) use open::INPUT;
 use std::collections::{HashMap, HashSet};
 
 use rten_onnx::onnx::{DataType, GraphProto, ValueInfoProto};
@@ -23,6 +24,7 @@ use crate::{
             declared::{has_shape, not_a_tensor},
             element,
             fact::{Dims, Fact, Scalar, written},
+            given,
             node::{Node, is_standard},
             stored::stored,
         },
@@ -124,6 +126,7 @@ pub(crate) fn infer(
             output.constant = fixed;
         }
     }
+    reason = kept_outside(op, &outputs).unwrap_or(reason);
     let open = |fact: &Fact| fact.is_open() || fact.sizes().is_none();
     let is_open = op.inputs.iter().flatten().any(|fact| fact.is_open())
         || node.outputs().any(|(index, _)| open(&outputs[index]));
@@ -153,6 +156,7 @@ pub(crate) fn infer(
             Some(_) => unsettled.reconcile_types(declared, inferred, context),
             None => declared.or(inferred),
         };
+        output.element = given::known_or_given(output.element, name, context)?;
         let answers = if output.is_open() { open::answers(output) } else { worlds.answers(index) };
         unsettled.reconcile(output, &answers, branches.get(index), context);
         if output.largest().is_none() && !asked && !context.keeps_unknown() {
@@ -170,11 +174,25 @@ pub(crate) fn infer(
             fold.apply(op, &mut outputs);
             worlds.fold(op, fold, &mut outputs);
         }
+        for (index, name) in node.outputs() {
+            given::state(&mut outputs[index], name, context)?;
+        }
         for output in outputs.iter_mut().filter(|output| !output.is_list()) {
             output.constant |= output.has_value();
         }
     }
     Ok(Inferred { outputs, bodies: sequences })
+}
+
+/// The reason why a shape is unknown, if a list that may state it lies in another file.
+fn kept_outside(op: &Op, outputs: &[Fact]) -> Option<Reason> {
+    let is_open = |output: &Fact| output.sizes().is_none();
+    let is_list = |input: &usize| {
+        let dims = op.input(*input).and_then(|fact| fact.dims.as_ref());
+        dims.is_some_and(|dims| dims.len() < 2)
+    };
+    let mut lists = (0..op.inputs.len()).filter(is_list);
+    outputs.iter().any(is_open).then(|| lists.find_map(|input| op.kept_outside(input)))?
 }
 
 /// Checks that an operator's outputs are tensors or sequences.

@@ -24,6 +24,7 @@ use crate::import::{
             element,
             fact::{Dims, Fact, MAX_ITEMS, Sample, count, written},
             findings::Differing,
+            given,
         },
     },
 };
@@ -85,6 +86,10 @@ impl UnresolvedShape<'_> {
         let Some(declared) = self.declared.and_then(|value| context.declared(value).dims) else {
             return;
         };
+        // Exporters declare results of unknown shape so; runtimes warn, and run the model.
+        if declared.is_empty() && fact.dims.as_ref().is_some_and(|dims| !dims.is_empty()) {
+            return;
+        }
         let trust = context.trust();
         let contradicted = contradiction(&declared, fact, answers, branches);
         match (contradicted, trust) {
@@ -261,6 +266,7 @@ impl UnresolvedShape<'_> {
         let otherwise = match (first, given.or_else(|| context.default_size())) {
             (_, Some(given)) => given,
             (Some(limit), None) => limit,
+            (None, None) if name.is_some_and(|name| context.will_follow(name)) => PLACEHOLDER,
             (None, None) => {
                 self.ask(Some((axis, name)), context, fact.dims.as_ref(), &self.reason);
                 PLACEHOLDER
@@ -294,6 +300,7 @@ impl UnresolvedShape<'_> {
             dim: axis.and_then(|(_, name)| name.map(str::to_owned)),
             shape: dims.cloned(),
             reason: reason.to_owned(),
+            deciding: Vec::new(),
         });
     }
 }
@@ -357,6 +364,8 @@ pub(crate) fn input(value: &ValueInfoProto, context: &Context) -> Result<Fact, O
             *dim = dim.or(Some(default));
         }
     }
+    fact.element = given::known_or_given(fact.element, name, context)?;
+    given::state(&mut fact, name, context)?;
     let text = fact.element == Some(DataType::STRING);
     if fact.sizes().is_none() && !text && not_a_tensor(value).is_none() {
         unsettled.settle(&mut fact, &[], context)?;

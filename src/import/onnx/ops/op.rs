@@ -61,7 +61,19 @@ impl<'f> Op<'_, 'f> {
         axis(self.node.int("axis").unwrap_or(default), rank)
     }
 
+    /// The reason why the value of an input is unknown, if it lies in another file.
+    pub(crate) fn kept_outside(&self, index: usize) -> Option<Reason> {
+        let file = self.input(index)?.external.as_ref()?;
+        let name = self.node.input(index).unwrap_or("");
+        Some(format!(
+            "the value of its input '{name}' lies in external data ('{file}'), which memplan does not read; store it in the model, or give it with --value {name}=V"
+        ))
+    }
+
     fn unknown(&self, index: usize, what: &str) -> Reason {
+        if let Some(reason) = self.kept_outside(index) {
+            return reason;
+        }
         format!("the {what} of its input '{}' is unknown", self.node.input(index).unwrap_or(""))
     }
 }

@@ -1,8 +1,11 @@
 //! The facts that hold for a whole model: the caller's options, the names of its sizes, its version.
 
-use std::{cell::Cell, collections::BTreeSet};
+use std::{
+    cell::Cell,
+    collections::{BTreeMap, BTreeSet},
+};
 
-use rten_onnx::onnx::{GraphProto, TypeProtoTensor, ValueInfoProto};
+use rten_onnx::onnx::{DataType, GraphProto, TypeProtoTensor, ValueInfoProto};
 
 use crate::import::{
     ImportOptions, Kernels, Trust,
@@ -10,9 +13,11 @@ use crate::import::{
         OnnxError, Reader,
         read::{
             declared::{collect_value_dims, tensor_type},
+            expression::Expression,
             fact::{Dims, Fact, MAX_RANK},
             findings::Findings,
             functions::Opsets,
+            given::{check_value, element_type},
             node::{Node, is_standard},
         },
     },
@@ -30,6 +35,8 @@ pub(crate) struct Context<'a> {
     options: &'a ImportOptions,
     /// The names of sizes that are supplied to the model. All other sizes are found at run time.
     given_names: BTreeSet<&'a str>,
+    /// Names of sizes that follow from others.
+    related: BTreeMap<&'a str, Expression>,
     /// The version of the standard operators.
     opset: i64,
     /// The version for operators that came from functions.
@@ -45,8 +52,16 @@ impl<'a> Context<'a> {
     /// Checks that the given sizes belong to the model.
     pub(crate) fn new(reader: &Reader<'a>, options: &'a ImportOptions) -> Result<Self, OnnxError> {
         let &Reader { model, graph, opsets, unknown } = reader;
-        if let Some(name) = options.shapes.keys().find(|name| !has_tensor(graph, name)) {
+        let mut given =
+            options.shapes.keys().chain(options.types.keys()).chain(options.values.keys());
+        if let Some(name) = given.find(|name| !has_tensor(graph, name)) {
             return Err(OnnxError::UnknownTensor { name: name.clone() });
+        }
+        for (tensor, name) in &options.types {
+            element_type(tensor, name)?;
+        }
+        for (tensor, text) in &options.values {
+            check_value(tensor, text)?;
         }
         let given_names = given_names(graph);
         let mut names = BTreeSet::new();
@@ -65,6 +80,7 @@ impl<'a> Context<'a> {
         let opset = model.opset_import.iter().find(|opset| standard(&opset.domain));
         Ok(Self {
             options,
+            related: related(&names, &given_names),
             given_names,
             opset: opset.and_then(|opset| opset.version).unwrap_or(i64::MAX),
             opsets,
@@ -110,9 +126,54 @@ impl<'a> Context<'a> {
         self.options.shapes.get(tensor)
     }
 
-    /// The size that the user gives for a name.
+    /// The element type that the user gives for a tensor.
+    pub(crate) fn element(&self, tensor: &str) -> Option<DataType> {
+        element_type(tensor, self.options.types.get(tensor)?).ok()
+    }
+
+    /// The value that the user gives for a tensor.
+    pub(crate) fn value(&self, tensor: &str) -> Option<&str> {
+        self.options.values.get(tensor).map(String::as_str)
+    }
+
+    /// The size that the user gives for a name, or that follows from such sizes.
     pub(crate) fn given(&self, name: &str) -> Option<u64> {
-        self.options.dims.get(name).map(|sizes| sizes.most)
+        self.followed(name).or_else(|| self.options.dims.get(name).map(|sizes| sizes.most))
+    }
+
+    /// The size that follows from others, if these are given.
+    fn followed(&self, name: &str) -> Option<u64> {
+        let expression = self.related.get(name)?;
+        let of_name = |name: &str| {
+            let given = self.options.dims.get(name).map(|sizes| sizes.most);
+            given.or(self.options.default_dim)
+        };
+        expression.size(&of_name)
+    }
+
+    /// Returns whether a size follows from one that is not given, which the user is asked for.
+    pub(crate) fn will_follow(&self, name: &str) -> bool {
+        let is_missing = |name: &&str| !self.options.dims.contains_key(*name);
+        self.options.default_dim.is_none()
+            && self.related.get(name).is_some_and(|of| of.names().iter().any(is_missing))
+    }
+
+    /// Checks that the user gives no other size for a name that follows from the others.
+    ///
+    /// # Errors
+    ///
+    /// If a given size differs.
+    pub(crate) fn check_related(&self) -> Result<(), OnnxError> {
+        for &name in self.related.keys() {
+            let (Some(size), Some(&given)) = (self.followed(name), self.options.dims.get(name))
+            else {
+                continue;
+            };
+            if !given.contains(size.into()) {
+                return Err(OnnxError::RelatedSize { name: name.to_owned(), size, given });
+            }
+        }
+        Ok(())
     }
 
     /// The size for everything that is neither known nor given.
@@ -148,6 +209,35 @@ impl<'a> Context<'a> {
     }
 }
 
+/// The names of sizes that follow from those that are supplied to the model.
+fn related<'a>(
+    names: &BTreeSet<&'a str>,
+    given_names: &BTreeSet<&'a str>,
+) -> BTreeMap<&'a str, Expression> {
+    let read = |&name: &&'a str| {
+        let expression = Expression::parse(name)?;
+        let parts = expression.names();
+        let is_related = !parts.is_empty() && parts.iter().all(|part| given_names.contains(part));
+        is_related.then(|| (name, expression.clone()))
+    };
+    names.iter().filter_map(read).collect()
+}
+
+/// The names of sizes in ranges that follow from others, so that they have no range of their own.
+pub(crate) fn follow<'o>(graph: &GraphProto, options: &'o ImportOptions) -> BTreeSet<&'o str> {
+    let given_names = given_names(graph);
+    let is_given = |name: &str| options.dims.contains_key(name) || options.default_dim.is_some();
+    let names = options.dims.keys().map(String::as_str);
+    let follows = |name: &&str| {
+        Expression::parse(name).is_some_and(|of| {
+            let parts = of.names();
+            !parts.is_empty()
+                && parts.iter().all(|&part| given_names.contains(part) && is_given(part))
+        })
+    };
+    names.filter(follows).collect()
+}
+
 /// The names of sizes that are supplied to a model.
 pub(crate) fn given_names(graph: &GraphProto) -> BTreeSet<&str> {
     let mut names = BTreeSet::new();
@@ -159,6 +249,7 @@ pub(crate) fn given_names(graph: &GraphProto) -> BTreeSet<&str> {
 fn has_tensor(graph: &GraphProto, name: &str) -> bool {
     let mut nodes = graph.node.iter().map(Node);
     graph.input.iter().any(|value| value.name.as_deref() == Some(name))
+        || graph.initializer.iter().any(|tensor| tensor.name.as_deref() == Some(name))
         || nodes.any(|node| {
             node.outputs().any(|(_, output)| output == name)
                 || node.bodies().any(|body| has_tensor(body, name))

@@ -40,6 +40,27 @@ pub(crate) fn bits(element: DataType) -> Option<u64> {
     TYPES.iter().find(|(known, ..)| *known == element).map(|(_, bits, _)| *bits)
 }
 
+/// The type of this name, in the standard or in `NumPy`.
+pub(crate) fn of_name(name: &str) -> Option<DataType> {
+    let names = |(of, ..): &&(DataType, u64, &str)| element_names(*of).contains(&name);
+    TYPES.iter().find(names).map(|(of, ..)| *of)
+}
+
+fn element_names(of: DataType) -> [&'static str; 2] {
+    let standard = TYPES.iter().find(|(known, ..)| *known == of).map_or("", |(.., name)| name);
+    let other = match of {
+        DataType::FLOAT => "float32",
+        DataType::DOUBLE => "float64",
+        _ => standard,
+    };
+    [standard, other]
+}
+
+/// The names of all types that have a size.
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    TYPES.iter().map(|(.., name)| *name)
+}
+
 /// The name of a type in messages.
 pub(crate) fn name(element: DataType) -> Cow<'static, str> {
     match TYPES.iter().find(|(known, ..)| *known == element) {

@@ -41,6 +41,8 @@ pub(crate) struct Fact {
     pub(crate) elements: Option<Vec<Scalar>>,
     /// True if it is the same in every run, so that it needs no memory in the pool.
     pub(crate) constant: bool,
+    /// The file that holds its elements, if the model keeps them outside.
+    pub(crate) external: Option<Rc<str>>,
     /// True if the model declares a size that nothing else confirms.
     pub(crate) declared: bool,
     /// The tensor in each of the [`WORLDS`](crate::import::onnx::infer::open::WORLDS), the largest

@@ -1,8 +1,8 @@
 //! Tensors that the file holds: initializers and constants.
 
-use std::cell::RefCell;
+use std::{cell::RefCell, rc::Rc};
 
-use rten_onnx::onnx::{DataLocation, DataType, TensorProto};
+use rten_onnx::onnx::{DataLocation, DataType, StringStringEntryProto, TensorProto};
 
 use crate::import::onnx::read::fact::{Fact, MAX_RANK, Scalar, count};
 
@@ -26,8 +26,19 @@ pub(crate) fn stored(tensor: &TensorProto) -> Fact {
         dims: sizes.map(|sizes| sizes.into_iter().map(Some).collect()),
         elements,
         constant: true,
+        external: external_file(tensor),
         ..Fact::default()
     }
+}
+
+/// The file that holds the elements, if they are not in the model.
+fn external_file(tensor: &TensorProto) -> Option<Rc<str>> {
+    if tensor.data_location != Some(DataLocation::EXTERNAL) {
+        return None;
+    }
+    let is_location = |entry: &&StringStringEntryProto| entry.key.as_deref() == Some("location");
+    let file = tensor.external_data.iter().find(is_location);
+    Some(file.and_then(|entry| entry.value.as_deref()).unwrap_or("another file").into())
 }
 
 /// The stored elements, for the types that shape arithmetic uses.
