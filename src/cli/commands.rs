@@ -19,7 +19,7 @@ use memplan::{
 use crate::{
     Failure, Verdict,
     args::{CompareArgs, ConvertArgs, ExplainArgs, InputArgs, PlanArgs, StrategyArgs},
-    files::{self, TfliteModel, wrong},
+    files::{self, wrong},
     is_quiet, later, micro, note,
     planning::{BUILT_IN, built_in, fit, make_plan, placed, read_plan, step_names},
     progress::{is_interrupted, searching},
@@ -27,6 +27,7 @@ use crate::{
     rules::rules,
     say,
     terminal::map_options,
+    tflite::{self, TfliteModel},
 };
 
 /// Plans the built-in network at two batch sizes and shows the map of the first.
@@ -171,7 +172,7 @@ fn input_of_plan(args: &PlanArgs) -> Result<(Input, Option<TfliteModel>), Failur
     let is_alone = args.later.after.is_empty();
     match args.input.as_deref() {
         Some(path) if is_alone && files::is_tflite(path, &args.reading) => {
-            let model = files::read_tflite(path, &args.reading)?;
+            let model = tflite::read(path, &args.reading)?;
             Ok((Input::Sequence(model.survey.sequence.clone()), Some(model)))
         }
         path => Ok((later::input(path, &args.reading, &args.later)?, None)),

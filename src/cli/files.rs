@@ -12,14 +12,13 @@ use memplan::{
     import::{
         self, Format, ImportError, ImportOptions, InPlace, Kernels,
         onnx::{OnnxError, Survey},
-        tflite::{self, KernelLibrary, ScratchSizes, TfliteOptions},
     },
     report::{Size, printable},
     sequence::DimRange,
 };
 use same_file::Handle;
 
-use crate::{Failure, args::InputArgs, interrupt, note};
+use crate::{Failure, args::InputArgs, interrupt, note, tflite};
 
 /// The name of a file in messages.
 pub(crate) fn name(path: &Path) -> String {
@@ -36,7 +35,7 @@ fn is_standard(path: &Path) -> bool {
     path.as_os_str() == "-"
 }
 
-fn about(path: &Path, error: impl std::fmt::Display) -> Failure {
+pub(crate) fn about(path: &Path, error: impl std::fmt::Display) -> Failure {
     Failure::Input(format!("{}: {error}", name(path)))
 }
 
@@ -234,7 +233,8 @@ fn read_with(
     change: impl FnOnce(ImportOptions) -> ImportOptions,
 ) -> Result<Input, Failure> {
     let format = format(path, args.format.map(Format::from))?;
-    if let Some(option) = args.sizes.given().filter(|_| format != Format::Onnx) {
+    let has_sizes = matches!(format, Format::Onnx | Format::Tflite);
+    if let Some(option) = args.sizes.given().filter(|_| !has_sizes) {
         let words = format!("{option} is for ONNX models, but this is not one; omit it");
         return Err(about(path, words));
     }
@@ -250,6 +250,7 @@ fn read_with(
             }
             Input::Sequence(survey.sequence)
         }
+        Format::Tflite => Input::Sequence(tflite::sequence(&bytes, path, &options)?),
         format => import::read_input(&bytes, format, &options).map_err(unreadable(path))?,
     };
     match (&input, args.lowering_switch(), args.kernel_switch()) {
@@ -266,7 +267,7 @@ fn read_with(
 }
 
 /// Checks switches that are for models of one format only.
-fn check_switches(path: &Path, format: Format, args: &InputArgs) -> Result<(), Failure> {
+pub(crate) fn check_switches(path: &Path, format: Format, args: &InputArgs) -> Result<(), Failure> {
     if format == Format::Tflite && args.has_inputs() {
         let words =
             "--inputs: the runtime keeps the inputs of this model in the pool anyway; omit it";
@@ -298,40 +299,6 @@ fn check_switches(path: &Path, format: Format, args: &InputArgs) -> Result<(), F
     Ok(())
 }
 
-/// A TensorFlow Lite model, as it is in its file and as it was read.
-pub(crate) struct TfliteModel {
-    pub(crate) bytes: Vec<u8>,
-    pub(crate) survey: tflite::Survey,
-    options: ImportOptions,
-}
-
-impl TfliteModel {
-    /// Reads another model that is in memory, for the same kernels; `path` names it in errors.
-    pub(crate) fn survey(&self, bytes: &[u8], path: &Path) -> Result<tflite::Survey, Failure> {
-        tflite::survey(bytes, &self.options).map_err(|error| about(path, error))
-    }
-}
-
-/// Reads a TensorFlow Lite model with what the runtime places in its arena.
-pub(crate) fn read_tflite(path: &Path, args: &InputArgs) -> Result<TfliteModel, Failure> {
-    if let Some(option) = args.sizes.given() {
-        let words = format!("{option} is for ONNX models, but this is not one; omit it");
-        return Err(about(path, words));
-    }
-    check_switches(path, Format::Tflite, args)?;
-    let bytes = read(path, args.max_input)?;
-    let options = tflite_options(path, args)?;
-    let survey = tflite::survey(&bytes, &options).map_err(|error| about(path, error))?;
-    Ok(TfliteModel { bytes, survey, options })
-}
-
-/// Returns the kernels that run a TensorFlow Lite model.
-pub(crate) fn kernel_library(args: &InputArgs) -> Result<KernelLibrary, Failure> {
-    let Some(name) = &args.kernels else { return Ok(KernelLibrary::default()) };
-    let name = name.display().to_string();
-    name.parse().map_err(|error| Failure::Input(format!("--kernels: {error}")))
-}
-
 /// Reads an ONNX model with the reasons why its operators do not request more.
 pub(crate) fn survey(path: &Path, args: &InputArgs) -> Result<Survey, Failure> {
     let options = options(path, args)?;
@@ -360,23 +327,9 @@ pub(crate) fn read_with_nodes(
 fn options(path: &Path, args: &InputArgs) -> Result<ImportOptions, Failure> {
     let options = args.sizes.options().map_err(|error| about(path, error))?;
     if is_tflite(path, args) {
-        return tflite_options(path, args);
+        return tflite::options(path, args);
     }
     Ok(options.kernels(kernels(args)?))
-}
-
-/// Returns the options for reading a TensorFlow Lite model.
-fn tflite_options(path: &Path, args: &InputArgs) -> Result<ImportOptions, Failure> {
-    let options = args.sizes.options().map_err(|error| about(path, error))?;
-    let library = kernel_library(args)?;
-    if args.overlap && library == KernelLibrary::CmsisNnMve {
-        let words = "--overlap: the loops of the kernels for MVE are not known; omit it, or state other kernels";
-        return Err(Failure::Input(words.to_owned()));
-    }
-    let micro = TfliteOptions::default().kernels(library).scratch(scratch(args)?);
-    let micro = micro.overlap(args.overlap).runtime(args.runtime.unwrap_or_default());
-    let profile = Kernels::new(args.profile().unwrap_or_default());
-    Ok(options.kernels(profile).tflite(micro))
 }
 
 /// Converts an import error to a failure, in several lines if necessary.
@@ -403,14 +356,6 @@ fn kernels(args: &InputArgs) -> Result<Kernels, Failure> {
     let text =
         String::from_utf8(read(path, args.max_input)?).map_err(|error| about(path, error))?;
     kernels.read(&text).map_err(|error| about(path, error))
-}
-
-/// Returns the scratch memory that a given file states.
-fn scratch(args: &InputArgs) -> Result<ScratchSizes, Failure> {
-    let Some(path) = &args.scratch else { return Ok(ScratchSizes::default()) };
-    let text =
-        String::from_utf8(read(path, args.max_input)?).map_err(|error| about(path, error))?;
-    ScratchSizes::read(&text).map_err(|error| about(path, error))
 }
 
 /// Returns the failure that an input, if it is a file, cannot be used.

@@ -17,6 +17,7 @@ mod reorder;
 mod rules;
 mod show;
 mod terminal;
+mod tflite;
 mod verify;
 
 use std::{

@@ -18,8 +18,9 @@ use memplan::{
 use crate::{
     Failure, Verdict,
     args::{PlanArgs, VerifyArgs},
-    files::{self, TfliteModel, wrong},
+    files::{self, wrong},
     note, say,
+    tflite::{self, TfliteModel},
 };
 
 /// The arena of the runtime for a model, with a plan and without.
@@ -95,7 +96,7 @@ impl<'a> Prediction<'a> {
     }
 
     fn kernels(&self) -> KernelLibrary {
-        files::kernel_library(&self.args.reading).unwrap_or_default()
+        tflite::kernel_library(&self.args.reading).unwrap_or_default()
     }
 
     /// The report in the plan's file.
@@ -211,7 +212,7 @@ pub(crate) fn verify(args: &VerifyArgs) -> Result<Verdict, Failure> {
     if args.reading.is_for_interpreter() {
         return Err(wrong(Some(&args.plan), takes_no_plan("--runtime")));
     }
-    let model = files::read_tflite(&args.input, &args.reading)?;
+    let model = tflite::read(&args.input, &args.reading)?;
     let survey = &model.survey;
     let bytes = files::read(&args.plan, args.reading.max_input)?;
     let planned = model.survey(&bytes, &args.plan)?;

@@ -7,7 +7,7 @@ use std::{
 
 use memplan::{Input, Limits, PlanError, Planner, Strategy, import::onnx::Survey, report};
 
-use crate::{Failure, Verdict, args::OpsArgs, files, planning, rules::rules};
+use crate::{Failure, Verdict, args::OpsArgs, files, planning, rules::rules, tflite};
 
 /// The effort of the plan that decides what is copied.
 const NODES: u64 = 1000;
@@ -21,7 +21,7 @@ pub(crate) fn ops(args: &OpsArgs) -> Result<Verdict, Failure> {
             (Input::Sequence(sequence), not_in_place, unknown)
         }
         Some(path) if files::is_tflite(path, &args.reading) => {
-            let survey = files::read_tflite(path, &args.reading)?.survey;
+            let survey = tflite::read(path, &args.reading)?.survey;
             (Input::Sequence(survey.sequence), survey.not_in_place, BTreeSet::default())
         }
         _ => (planning::input(path, &args.reading)?, BTreeMap::default(), BTreeSet::default()),

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use memplan::{Input, InputRef, OpSequence, Strategy, report};
 
-use crate::{args::InputArgs, files};
+use crate::{args::InputArgs, files, tflite};
 
 /// Describes the rules for an input, such as `in place: rows, inputs in the pool`. A strategy that puts no inputs where
 /// an output gathers them plans with all copies.
@@ -21,7 +21,7 @@ pub(crate) fn rules(
             Some(none.unwrap_or_else(|| "as in TensorFlow Lite's interpreter".to_owned()))
         }
         Some(path) if files::is_tflite(path, args) => {
-            let library = files::kernel_library(args).unwrap_or_default();
+            let library = tflite::kernel_library(args).unwrap_or_default();
             // A proof holds for the overlaps that the plan takes; others may allow a smaller pool.
             let overlaps = if args.overlap { ", only these overlaps" } else { "" };
             Some(format!("{}, {library} kernels{overlaps}", profile()))

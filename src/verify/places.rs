@@ -115,7 +115,7 @@ pub(super) fn only_shown(
     for &output in operator.outputs.iter().filter(|_| operator.bodies.is_empty()) {
         let tensor = sequence.tensor(output);
         match tensor.origin {
-            Origin::Output { dependency: Dependency::Reads { input, offset }, .. }
+            Origin::Output { dependency: Dependency::Reads { input, offset, .. }, .. }
                 if tensor.size == Some(0)
                     || places[output.index()].is_at(places[input.index()], offset) =>
             {

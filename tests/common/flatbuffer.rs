@@ -121,18 +121,26 @@ pub struct Tensor {
     pub element: u8,
     pub data: Vec<u8>,
     pub is_variable: bool,
+    /// The shape with -1 for open sizes; empty if it has none.
+    pub signature: Vec<i32>,
 }
 
 /// A tensor that is computed at run time.
 pub fn tensor(name: &'static str, element: u8, shape: &[i32]) -> Tensor {
-    Tensor { name, shape: shape.to_vec(), element, data: Vec::new(), is_variable: false }
+    let (data, signature) = (Vec::new(), Vec::new());
+    Tensor { name, shape: shape.to_vec(), element, data, is_variable: false, signature }
+}
+
+/// A tensor whose shape the file leaves open where the signature has -1, and states otherwise.
+pub fn open(name: &'static str, shape: &[i32], signature: &[i32]) -> Tensor {
+    Tensor { signature: signature.to_vec(), ..tensor(name, FLOAT32, shape) }
 }
 
 /// A constant of integers.
 pub fn constant(name: &'static str, numbers: &[i32]) -> Tensor {
     let shape = vec![i32::try_from(numbers.len()).unwrap()];
     let data = numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
-    Tensor { name, shape, element: INT32, data, is_variable: false }
+    Tensor { data, ..tensor(name, INT32, &shape) }
 }
 
 /// An operator: its code in the schema, inputs, outputs and the fields of its options.
@@ -184,6 +192,8 @@ pub fn model_fields(subgraphs: &[Subgraph], metadata: &[(&str, Vec<u8>)]) -> Vec
                 Bytes(tensor.name.into()),
                 Absent,
                 Byte(u8::from(tensor.is_variable)),
+                Absent,
+                if tensor.signature.is_empty() { Absent } else { Ints(tensor.signature.clone()) },
             ]);
         }
         let operators = subgraph.operators.iter().map(|(code, inputs, outputs, options)| {

@@ -8,3 +8,4 @@ mod shared;
 mod answers;
 mod export;
 mod reader;
+mod shapes;

@@ -5,6 +5,7 @@ Usage: python interpreter.py MEMPLAN MODELS
 Every .tflite in the folder MODELS is loaded without delegates, with reference kernels where the
 interpreter has them for all operators, because these need the least scratch memory:
 
+- each tensor has the shape that memplan infers;
 - the arena has the size that memplan states;
 - without scratch memory, each tensor lies where `tflite-cpu-arena` puts it.
 
@@ -16,6 +17,7 @@ import json
 import pathlib
 import subprocess
 import sys
+import tempfile
 
 from ai_edge_litert.interpreter import Interpreter, OpResolverType
 
@@ -35,6 +37,22 @@ def load(path):
     raise refused
 
 
+def shapes(memplan, path, details):
+    """The tensors whose inferred shapes are not those of the interpreter."""
+    with tempfile.NamedTemporaryFile(suffix=".json") as file:
+        command = [memplan, "convert", str(path), "-o", file.name, "--runtime", "tflite"]
+        subprocess.run(command, check=True, capture_output=True)
+        operators = json.load(open(file.name))["operators"]
+    made = [output for operator in operators for output in operator["outputs"]]
+    inferred = {output["name"]: output["type"]["shape"] for output in made if "type" in output}
+    found = {tensor["name"]: tensor["shape"].tolist() for tensor in details.values()}
+    return [
+        f"'{name}' has the shape {found[name]}, but memplan says {shape}"
+        for name, shape in inferred.items()
+        if found.get(name, shape) != shape
+    ]
+
+
 def check(memplan, path):
     """Returns the number of tensors compared and the mistakes, or None for a model that is left out."""
     interpreter = load(path)
@@ -48,6 +66,7 @@ def check(memplan, path):
     if done.returncode:
         return 0, [done.stderr]
     plan = json.loads(done.stdout)
+    mistakes = shapes(memplan, path, details)
     placed = [tensor for tensor in plan["tensors"] if tensor["chunk"] is not None]
     planned = {tensor["name"]: tensor["offset"] for tensor in placed}
     sizes = {tensor["name"]: tensor["size"] for tensor in placed}
@@ -61,7 +80,7 @@ def check(memplan, path):
     # The inputs come first in the arena, and live as long as it does.
     base = min(address[tensor["name"]] for tensor in interpreter.get_input_details())
     offsets = {name: at - base for name, at in address.items()}
-    mistakes = [
+    mistakes += [
         f"'{name}' lies at {offset}, but memplan says {planned[name]}"
         for name, offset in offsets.items()
         if offset != planned[name] and not kinds & SCRATCH

@@ -151,7 +151,7 @@ impl LaterArgs {
     }
 }
 
-/// The sizes that an ONNX model leaves open.
+/// The sizes that a model leaves open.
 #[derive(Debug, Args)]
 pub(crate) struct SizeArgs {
     /// Sizes of symbolic dimensions of an ONNX model, separated by commas; the largest size of one
@@ -163,7 +163,8 @@ pub(crate) struct SizeArgs {
     #[arg(long, value_name = "N")]
     dim_default: Option<u64>,
     /// Shape of a tensor, such as x=1x128x768, with ? for a size that is left open; the largest shape
-    /// for a tensor that the model computes.
+    /// for a tensor that the model computes. TensorFlow Lite Micro cannot change the shapes of inputs, so
+    /// for a TensorFlow Lite model this is for --runtime tflite.
     #[arg(long = "shape", value_name = "TENSOR=SHAPE", value_parser = shape)]
     shapes: Vec<(String, Vec<Option<u64>>)>,
     /// Element type of a tensor of which the model does not state it, such as x=float.
@@ -183,15 +184,20 @@ pub(crate) struct SizeArgs {
 
 impl SizeArgs {
     /// Returns a given option that is only for ONNX models.
+    pub(crate) fn given_for_onnx(&self) -> Option<&'static str> {
+        self.given().filter(|option| !matches!(*option, "--dim-default" | "--shape"))
+    }
+
+    /// Returns a given option that is only for models.
     pub(crate) fn given(&self) -> Option<&'static str> {
         let given = [
             (!self.dims.is_empty(), "--dim"),
-            (self.dim_default.is_some(), "--dim-default"),
-            (!self.shapes.is_empty(), "--shape"),
             (!self.types.is_empty(), "--type"),
             (!self.values.is_empty(), "--value"),
             (self.trust_inference, "--trust-inference"),
             (self.trust_declared, "--trust-declared"),
+            (self.dim_default.is_some(), "--dim-default"),
+            (!self.shapes.is_empty(), "--shape"),
         ];
         given.into_iter().find_map(|(given, name)| given.then_some(name))
     }

@@ -6,6 +6,7 @@ pub(crate) struct Element(pub(crate) u8);
 
 impl Element {
     pub(crate) const FLOAT32: Self = Self(0);
+    pub(crate) const BOOL: Self = Self(6);
     pub(crate) const INT16: Self = Self(7);
     pub(crate) const INT8: Self = Self(9);
     pub(crate) const INT4: Self = Self(17);

@@ -225,7 +225,7 @@ impl Emitter<'_, '_> {
                 return Err(wrong(place(), format!("'{name}' is made twice, or is an input")));
             } else {
                 self.state_type(name, tensor);
-                let output = Output::new(name, bytes);
+                let output = Output::new(name, bytes).basis(tensor.basis);
                 operator = operator.output(self.with_memory(&op, index, output)?);
             }
         }

@@ -1,5 +1,6 @@
 //! Errors in TensorFlow Lite models.
 
+use super::OpenShape;
 use crate::SequenceError;
 
 /// A TensorFlow Lite model that cannot be read, planned or written. The caller adds the file's name.
@@ -39,6 +40,12 @@ pub enum TfliteError {
         what: String,
         /// The remedy.
         remedy: &'static str,
+    },
+    /// Shapes are known only at run time, and nothing bounds them.
+    #[error("{}", super::shapes::message(open))]
+    OpenShapes {
+        /// The tensors with these shapes: inputs, and outputs whose operators have inputs of known shapes.
+        open: Vec<OpenShape>,
     },
     /// The operators are not a valid sequence.
     #[error(transparent)]

@@ -6,10 +6,11 @@
 //! 1. `flat`, `model`: the tables of the file, each reference checked, become subgraphs, tensors and
 //!    operators;
 //! 2. `walk`: the order in which the runtime's planner sees operators and called subgraphs;
-//! 3. `ops`: which outputs are views of an input or may be written over one, and the scratch memory
+//! 3. `shapes`: the shape of each tensor, inferred from those of the inputs;
+//! 4. `ops`: which outputs are views of an input or may be written over one, and the scratch memory
 //!    of each operator;
-//! 4. `arena`: the buffers of the head, with their lifetimes as the runtime counts them;
-//! 5. `emit`: the sequence. Its first operator makes the inputs of the model, because the runtime
+//! 5. `arena`: the buffers of the head, with their lifetimes as the runtime counts them;
+//! 6. `emit`: the sequence. Its first operator makes the inputs of the model, because the runtime
 //!    keeps them in the head as well; operators of called subgraphs follow their caller; scratch
 //!    buffers are outputs that no operator reads. Constants and variables lie outside.
 //!
@@ -36,11 +37,13 @@ pub(crate) mod model;
 mod names;
 mod ops;
 mod options;
+mod shapes;
 mod walk;
 
 pub use arena::{Arena, ArenaBuffer};
 pub use error::TfliteError;
 pub use options::{ALIGNMENT, KernelLibrary, Runtime, ScratchError, ScratchSizes, TfliteOptions};
+pub use shapes::OpenShape;
 
 use std::collections::BTreeMap;
 
@@ -67,6 +70,9 @@ pub struct Survey {
     pub not_in_place: BTreeMap<Box<str>, NotInPlace>,
     /// The buffers that the runtime's own planner places.
     pub arena: Arena,
+    /// The inputs whose sizes the file leaves open, with the shapes that are taken: those that the file
+    /// states, which the runtime uses unless the application resizes them.
+    pub taken_inputs: Vec<String>,
 }
 
 /// Reads a TensorFlow Lite model.
@@ -86,10 +92,11 @@ pub fn read(bytes: &[u8], options: &ImportOptions) -> Result<OpSequence, TfliteE
 /// As [`read`].
 pub fn survey(bytes: &[u8], options: &ImportOptions) -> Result<Survey, TfliteError> {
     let file = File::new(bytes)?;
-    let model = Model::read(&file)?;
+    let mut model = Model::read(&file)?;
     let events = walk::events(&model)?;
-    let scratch = Scratch::of(&model, &options.tflite)?;
     let mut names = Names::of(&model);
+    let taken_inputs = shapes::infer(&mut model, &names, options)?;
+    let scratch = Scratch::of(&model, &options.tflite)?;
     let runtime = options.tflite.runtime;
     let (arena, shares) = match runtime {
         Runtime::Micro => (Arena::of(&model, &events, &scratch, &mut names)?, None),
@@ -120,5 +127,5 @@ pub fn survey(bytes: &[u8], options: &ImportOptions) -> Result<Survey, TfliteErr
         buffers = arena.buffers.len(),
         "read a TensorFlow Lite model",
     );
-    Ok(Survey { sequence, not_in_place, arena })
+    Ok(Survey { sequence, not_in_place, arena, taken_inputs })
 }

@@ -8,7 +8,7 @@ use crate::{
         flat::{File, Table, Vector},
         names,
     },
-    sequence::TensorType,
+    sequence::{SizeBasis, TensorType},
 };
 
 /// The slots of the tables, as in the schema.
@@ -61,6 +61,9 @@ pub(crate) struct Tensor {
     pub(crate) element: Element,
     /// `None` if the type has no size in bytes.
     pub(crate) bytes: Option<Bytes>,
+    /// The dimensions whose sizes the file leaves open. It then states others in their places, such as 1.
+    pub(crate) open: Vec<usize>,
+    pub(crate) basis: SizeBasis,
     pub(crate) is_constant: bool,
     pub(crate) is_variable: bool,
     /// The number of scales of its quantization: one for all channels, or one for each.
@@ -90,6 +93,21 @@ impl Tensor {
         self.shape.iter().product()
     }
 
+    /// Sets the shape, with the size in bytes.
+    ///
+    /// # Errors
+    ///
+    /// If the size does not fit in 64 bits.
+    pub(crate) fn set_shape(&mut self, shape: Vec<u64>) -> Result<(), String> {
+        let too_large = || "its size does not fit in 64 bits".to_owned();
+        let elements = shape.iter().try_fold(1_u64, |product, &size| product.checked_mul(size));
+        let elements = elements.ok_or_else(too_large)?;
+        let bits = self.element.bits().map(|bits| elements.checked_mul(bits).ok_or_else(too_large));
+        self.bytes = bits.transpose()?.map(|bits| bits.div_ceil(8));
+        self.shape = shape;
+        Ok(())
+    }
+
     /// The element type and the shape; `None` if the size is unknown.
     pub(crate) fn tensor_type(&self) -> Option<TensorType> {
         self.bytes?;
@@ -111,6 +129,12 @@ impl Operator<'_> {
             Some(options) => options.i32_or(slot, default, "the options of an operator"),
             None => Ok(default),
         }
+    }
+
+    /// A list of integers of the operator's options.
+    pub(crate) fn option_list(&self, slot: usize) -> Result<Vec<i32>, TfliteError> {
+        let options = self.options.as_ref();
+        options.map_or(Ok(Vec::new()), |options| options.i32s(slot, "the options of an operator"))
     }
 
     /// A byte of the operator's options.
@@ -238,27 +262,29 @@ impl<'a> Model<'a> {
             })
         };
         let shape = table.i32s(0, what)?.into_iter().map(size).collect::<Result<Vec<_>, _>>()?;
-        let element = Element(table.u8(1, what)?);
-        let elements = shape.iter().try_fold(1_u64, |product, &size| product.checked_mul(size));
-        let too_large = || wrong(place(), "its size does not fit in 64 bits");
-        let elements = elements.ok_or_else(too_large)?;
-        let bits = element.bits().map(|bits| elements.checked_mul(bits).ok_or_else(too_large));
-        let bytes = bits.transpose()?.map(|bits| bits.div_ceil(8));
+        let signature = table.i32s(7, what)?;
+        let open = (0..shape.len()).filter(|&at| signature.get(at).is_some_and(|&size| size < 0));
         let quantization = table.table(4, "the quantization of a tensor")?;
         let scales = match quantization {
             Some(table) => table.vector(2, 4, "the quantization of a tensor")?.length,
             None => 0,
         };
-        Ok(Tensor {
-            shape,
-            element,
-            bytes,
+        let mut tensor = Tensor {
+            open: open.collect(),
+            shape: Vec::new(),
+            element: Element(table.u8(1, what)?),
+            bytes: None,
+            basis: SizeBasis::Exact,
             is_constant: data.length > 0,
             is_variable: table.u8(5, what)? != 0,
             scales,
             data,
             name,
-        })
+        };
+        tensor
+            .set_shape(shape)
+            .map_err(|reason| wrong(tensor_place(subgraph, at, &tensor.name), reason))?;
+        Ok(tensor)
     }
 
     /// The name of an operator's kind.

@@ -98,7 +98,7 @@ impl Walk<'_, '_> {
 }
 
 /// The subgraphs that an operator calls, in order.
-fn called(model: &Model, at: OperatorAt) -> Result<Vec<usize>, TfliteError> {
+pub(super) fn called(model: &Model, at: OperatorAt) -> Result<Vec<usize>, TfliteError> {
     let operator = model.operator(at);
     let slots = match model.kind(operator) {
         _ if model.is_custom(operator) => 0,

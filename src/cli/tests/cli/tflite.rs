@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 use crate::{
     command::{Run, memplan},
-    flatbuffer::{Subgraph, chain, code, file, model, model_fields},
+    flatbuffer::{Subgraph, chain, code, file, model, model_fields, open},
     shared::shared_path,
 };
 
@@ -228,6 +228,30 @@ fn the_plan_in_json_states_the_arena() {
     // The file can be verified like any other plan.
     let plan = folder.with("plan.json", &out);
     assert_eq!(memplan(&["verify", &folder.model, &plan]).code, 0);
+}
+
+/// A file that states a batch of 1, and a length of 1 in place of one that it leaves open.
+#[test]
+fn open_shapes_are_noted_or_asked_for() {
+    let batch = |shape: &[i32], signature: &[i32]| {
+        let tensors = vec![open("x", shape, signature), open("y", shape, signature)];
+        let operators = vec![(code::RELU, vec![0], vec![1], vec![])];
+        Folder::of(&[Subgraph { tensors, inputs: vec![0], outputs: vec![1], operators }])
+    };
+    let folder = batch(&[1, 8], &[-1, 8]);
+    let Run { code, out, err } = memplan(&["plan", &folder.model, "--strategy", "naive"]);
+    assert!(code == 0 && err.contains("taken as it states them: 'x' as 1x8"), "{err}");
+    assert!(out.contains("64 B"), "{out}");
+    let interpreter = ["plan", "--runtime", "tflite", &folder.model, "--strategy", "naive"];
+    let resized = memplan(&[&interpreter[..], &["--shape", "x=40x8"]].concat());
+    assert!(resized.code == 0 && resized.err.is_empty(), "{}", resized.err);
+    assert!(resized.out.contains("2.50 KiB (2 560 B)"), "{}", resized.out);
+    let folder = batch(&[1, 1], &[-1, -1]);
+    for command in ["plan", "show", "ops", "explain"] {
+        let Run { code, err, .. } = memplan(&[command, &folder.model]);
+        assert!(code == 2 && err.contains("\n  'x', an input: ?x?\n"), "{command}: {err}");
+        assert!(err.contains("--runtime tflite") && err.contains("--shape"), "{err}");
+    }
 }
 
 #[test]

@@ -1,0 +1,109 @@
+//! Reading TensorFlow Lite models.
+
+use std::path::Path;
+
+use memplan::{
+    OpSequence,
+    import::{
+        Format, ImportOptions, Kernels,
+        tflite::{self, KernelLibrary, ScratchSizes, Survey, TfliteError, TfliteOptions},
+    },
+    report::printable,
+};
+
+use crate::{
+    Failure,
+    args::InputArgs,
+    files::{self, about},
+    note,
+};
+
+/// A TensorFlow Lite model, as it is in its file and as it was read.
+pub(crate) struct TfliteModel {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) survey: Survey,
+    options: ImportOptions,
+}
+
+impl TfliteModel {
+    /// Reads another model that is in memory, for the same kernels; `path` names it in errors.
+    pub(crate) fn survey(&self, bytes: &[u8], path: &Path) -> Result<Survey, Failure> {
+        survey(bytes, path, &self.options)
+    }
+}
+
+/// Reads a TensorFlow Lite model with what the runtime places in its arena.
+pub(crate) fn read(path: &Path, args: &InputArgs) -> Result<TfliteModel, Failure> {
+    files::check_switches(path, Format::Tflite, args)?;
+    let bytes = files::read(path, args.max_input)?;
+    let options = options(path, args)?;
+    let survey = survey(&bytes, path, &options)?;
+    note_taken(&survey, path);
+    Ok(TfliteModel { bytes, survey, options })
+}
+
+/// Notes which shapes of inputs the file does not fix.
+fn note_taken(survey: &Survey, path: &Path) {
+    if !survey.taken_inputs.is_empty() {
+        note(&format!(
+            "{}: the file leaves sizes of inputs open; they are taken as it states them: {}",
+            files::name(path),
+            survey.taken_inputs.join(", ")
+        ));
+    }
+}
+
+/// Reads the bytes of a model into a sequence.
+pub(crate) fn sequence(
+    bytes: &[u8],
+    path: &Path,
+    options: &ImportOptions,
+) -> Result<OpSequence, Failure> {
+    let survey = survey(bytes, path, options)?;
+    note_taken(&survey, path);
+    Ok(survey.sequence)
+}
+
+/// Reads the bytes of a model; `path` names it in errors.
+fn survey(bytes: &[u8], path: &Path, options: &ImportOptions) -> Result<Survey, Failure> {
+    tflite::survey(bytes, options).map_err(|error| match error {
+        // In several lines.
+        error @ TfliteError::OpenShapes { .. } => {
+            Failure::Lines(format!("{}: {error}", printable(&files::name(path))))
+        }
+        error => about(path, error),
+    })
+}
+
+/// Returns the kernels that run a TensorFlow Lite model.
+pub(crate) fn kernel_library(args: &InputArgs) -> Result<KernelLibrary, Failure> {
+    let Some(name) = &args.kernels else { return Ok(KernelLibrary::default()) };
+    let name = name.display().to_string();
+    name.parse().map_err(|error| Failure::Input(format!("--kernels: {error}")))
+}
+
+/// Returns the options for reading a TensorFlow Lite model.
+pub(crate) fn options(path: &Path, args: &InputArgs) -> Result<ImportOptions, Failure> {
+    let options = args.sizes.options().map_err(|error| about(path, error))?;
+    if let Some(option) = args.sizes.given_for_onnx() {
+        let words = format!("{option} is for ONNX models, but this is not one; omit it");
+        return Err(about(path, words));
+    }
+    let library = kernel_library(args)?;
+    if args.overlap && library == KernelLibrary::CmsisNnMve {
+        let words = "--overlap: the loops of the kernels for MVE are not known; omit it, or state other kernels";
+        return Err(Failure::Input(words.to_owned()));
+    }
+    let micro = TfliteOptions::default().kernels(library).scratch(scratch(args)?);
+    let micro = micro.overlap(args.overlap).runtime(args.runtime.unwrap_or_default());
+    let profile = Kernels::new(args.profile().unwrap_or_default());
+    Ok(options.kernels(profile).tflite(micro))
+}
+
+/// Returns the scratch memory that a given file states.
+fn scratch(args: &InputArgs) -> Result<ScratchSizes, Failure> {
+    let Some(path) = &args.scratch else { return Ok(ScratchSizes::default()) };
+    let text = String::from_utf8(files::read(path, args.max_input)?)
+        .map_err(|error| about(path, error))?;
+    ScratchSizes::read(&text).map_err(|error| about(path, error))
+}
