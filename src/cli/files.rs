@@ -153,11 +153,7 @@ pub(crate) fn order_to_write(
         (Some(format @ (Format::Onnx | Format::Json)), true) => format,
         (Some(Format::Json), false) => Format::Json,
         (_, true) => return Err(about(path, "a reordered model must end in .onnx or .json")),
-        (Some(Format::Tflite), false) if is_tflite(read, args) => {
-            let words =
-                "memplan cannot write a .tflite model in another order; write the order as .json";
-            return Err(about(path, words));
-        }
+        (Some(Format::Tflite), false) if is_tflite(read, args) => Format::Tflite,
         (_, false) => {
             return Err(about(path, "operators that were not read from ONNX are written as .json"));
         }

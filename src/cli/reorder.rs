@@ -7,10 +7,11 @@ use std::{
 };
 
 use memplan::{
-    Input, Limits, OpSequence, Planner, export,
+    Bytes, Input, Limits, OpSequence, Planner, export,
     import::{Format, onnx::Survey},
     planner::ReorderedPlan,
     report,
+    sequence::{OperatorNode, TensorId},
 };
 
 use crate::{
@@ -19,6 +20,7 @@ use crate::{
     files::{self, wrong},
     is_quiet, note,
     progress::{is_interrupted, searching},
+    tflite::{self, TfliteModel},
 };
 
 /// The input to reorder.
@@ -27,10 +29,88 @@ struct Source {
     model: Option<Model>,
 }
 
-/// An ONNX model, as it is in its file.
-struct Model {
-    bytes: Vec<u8>,
-    survey: Survey,
+/// A model, as it is in its file.
+enum Model {
+    Onnx { bytes: Vec<u8>, survey: Box<Survey> },
+    Tflite(Box<TfliteModel>),
+}
+
+impl Model {
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Onnx { bytes, .. } => bytes,
+            Self::Tflite(model) => &model.bytes,
+        }
+    }
+
+    /// The order of the nodes or operators in the file that comes next to an order of the steps, and the
+    /// order of the steps that it gives.
+    fn order(&self, steps: &[usize]) -> (Vec<usize>, Vec<usize>) {
+        match self {
+            Self::Onnx { survey, .. } => {
+                let order = survey.nodes.order(steps);
+                let steps = survey.nodes.steps(&order);
+                (order, steps)
+            }
+            Self::Tflite(model) => {
+                let operators = &model.survey.operators;
+                // Steps before all operators are no operators: unused tensors, and the inputs.
+                let first = operators.iter().take_while(|operator| operator.is_none()).count();
+                let moved = || steps.iter().copied().filter(|&step| step >= first);
+                let order = moved().filter_map(|step| operators[step]).collect();
+                (order, (0..first).chain(moved()).collect())
+            }
+        }
+    }
+
+    /// The model with its nodes or operators in another order. The bytes to be written are read back: they must
+    /// be what was planned.
+    fn permuted(
+        &self,
+        args: &ReorderArgs,
+        order: &[usize],
+        found: &ReorderedPlan,
+    ) -> Result<Vec<u8>, Failure> {
+        let path = &*args.input;
+        let (bytes, is_right) = match self {
+            Self::Onnx { bytes, .. } => {
+                let bytes = export::onnx::permuted(bytes, order)
+                    .map_err(|error| wrong(Some(path), error))?;
+                let written = files::read_with_nodes(&bytes, path, &args.reading)?;
+                let is_right = written.sequence.has_same_operators(&found.sequence);
+                (bytes, is_right)
+            }
+            Self::Tflite(model) => {
+                let bytes = export::tflite::permuted(&model.bytes, order)
+                    .map_err(|error| wrong(Some(path), error))?;
+                let written = model.survey(&bytes, path)?.sequence;
+                let is_right = runs_alike(&written, &found.sequence);
+                (bytes, is_right)
+            }
+        };
+        if is_right {
+            return Ok(bytes);
+        }
+        let words = "in the new order, the model would be read as another one; nothing is written, and this is a bug in memplan";
+        Err(wrong(Some(path), words))
+    }
+}
+
+/// Returns whether two sequences run operators of the same kinds on the same tensors. The names of operators
+/// and of their scratch memory tell the place in the file.
+fn runs_alike(a: &OpSequence, b: &OpSequence) -> bool {
+    let tensors = |sequence: &OpSequence, ids: &[TensorId]| -> Vec<(String, Bytes)> {
+        let tensors = ids.iter().map(|&id| sequence.tensor(id));
+        let tensors = tensors.filter(|tensor| tensor.tensor_type.is_some());
+        tensors.map(|tensor| (tensor.name.to_string(), tensor.size.unwrap_or(0))).collect()
+    };
+    let is_alike = |(one, other): (&OperatorNode, &OperatorNode)| {
+        one.kind == other.kind
+            && tensors(a, &one.inputs) == tensors(b, &other.inputs)
+            && tensors(a, &one.outputs) == tensors(b, &other.outputs)
+    };
+    a.operators().len() == b.operators().len()
+        && a.operators().iter().zip(b.operators()).all(is_alike)
 }
 
 pub(crate) fn reorder(args: &ReorderArgs) -> Result<Verdict, Failure> {
@@ -54,21 +134,24 @@ pub(crate) fn reorder(args: &ReorderArgs) -> Result<Verdict, Failure> {
     };
     let mut moved = None;
     if let Some(model) = &model {
-        let order = model.survey.nodes.order(&found.reordered.order);
-        let steps = model.survey.nodes.steps(&order);
+        let (order, steps) = model.order(&found.reordered.order);
         found = found
             .with_order(steps, sequence, &planner)
             .map_err(|error| wrong(Some(path), error))?;
-        if found.reordered.is_better() {
-            moved = Some(reordered_model(args, model, &order, &found)?);
+        // Metadata may bind a .tflite file to its order; that matters only if it is written.
+        let is_written = matches!(output, Some((_, Format::Tflite)));
+        if found.reordered.is_better() && (is_written || matches!(model, Model::Onnx { .. })) {
+            moved = Some(model.permuted(args, &order, &found)?);
         }
     }
     let took = start.elapsed();
     match (output, &model) {
-        (Some((output, Format::Onnx)), Some(model)) => {
-            let bytes = moved.as_ref().unwrap_or(&model.bytes);
+        (Some((output, Format::Onnx | Format::Tflite)), Some(model)) => {
+            let bytes = moved.as_deref().unwrap_or(model.bytes());
             files::write(output, |out| out.write_all(bytes))?;
-            note_external_data(model, path, output);
+            if let Model::Onnx { survey, .. } = model {
+                note_external_data(survey, path, output);
+            }
         }
         (Some((output, _)), _) => {
             files::write(output, |out| report::write_sequence_json(out, &found.sequence))?;
@@ -96,7 +179,13 @@ fn read(args: &ReorderArgs) -> Result<Source, Failure> {
     if files::is_onnx(path, &args.reading) {
         let (bytes, mut survey) = files::read_model(path, &args.reading)?;
         let sequence = std::mem::take(&mut survey.sequence);
-        return Ok(Source { sequence, model: Some(Model { bytes, survey }) });
+        let survey = Box::new(survey);
+        return Ok(Source { sequence, model: Some(Model::Onnx { bytes, survey }) });
+    }
+    if files::is_tflite(path, &args.reading) {
+        let mut model = tflite::read(path, &args.reading)?;
+        let sequence = std::mem::take(&mut model.survey.sequence);
+        return Ok(Source { sequence, model: Some(Model::Tflite(Box::new(model))) });
     }
     match files::read_input(path, &args.reading)? {
         Input::Sequence(sequence) => Ok(Source { sequence, model: None }),
@@ -126,29 +215,10 @@ pub(crate) fn look(
     Ok(found)
 }
 
-/// The model with its nodes in another order. The bytes to be written are read back: they must be what was
-/// planned.
-fn reordered_model(
-    args: &ReorderArgs,
-    model: &Model,
-    nodes: &[usize],
-    found: &ReorderedPlan,
-) -> Result<Vec<u8>, Failure> {
-    let bytes = export::onnx::permuted(&model.bytes, nodes)
-        .map_err(|error| wrong(Some(&args.input), error))?;
-    let written = files::read_with_nodes(&bytes, &args.input, &args.reading)?;
-    if written.sequence.has_same_operators(&found.sequence) {
-        Ok(bytes)
-    } else {
-        let words = "with its nodes in the new order, the model would be read as another one; nothing is written, and this is a bug in memplan";
-        Err(wrong(Some(&args.input), words))
-    }
-}
-
 /// A model names the files of its weights from its own folder.
-fn note_external_data(model: &Model, read: &Path, written: &Path) {
+fn note_external_data(survey: &Survey, read: &Path, written: &Path) {
     let folder = |path: &Path| path.canonicalize().ok()?.parent().map(Path::to_owned);
-    if model.survey.has_external_data && folder(read) != folder(written) {
+    if survey.has_external_data && folder(read) != folder(written) {
         note(&format!(
             "{}: the weights lie in files that the model names from its own folder; copy them beside it",
             written.display()

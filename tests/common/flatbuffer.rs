@@ -11,6 +11,8 @@ pub enum Field {
     Byte(u8),
     /// A number of 32 bits.
     Int(i32),
+    /// A number of 64 bits.
+    Long(u64),
     /// A table, stored after this one.
     Table(Vec<Field>),
     /// Tables.
@@ -52,14 +54,17 @@ fn table(bytes: &mut Vec<u8>, fields: &[Field]) -> usize {
     bytes.resize(vtable + length, 0);
     align(bytes, 4);
     let at = bytes.len();
-    let size = 4 + 4 * fields.len();
+    let width = |field: &Field| if matches!(field, Field::Long(_)) { 8 } else { 4 };
+    let size = 4 + fields.iter().map(width).sum::<usize>();
     bytes.resize(at + size, 0);
     let short = |number: usize| u16::try_from(number).unwrap().to_le_bytes();
     bytes[vtable..vtable + 2].copy_from_slice(&short(length));
     bytes[vtable + 2..vtable + 4].copy_from_slice(&short(size));
     bytes[at..at + 4].copy_from_slice(&i32::try_from(at - vtable).unwrap().to_le_bytes());
+    let mut next = at + 4;
     for (slot, field) in fields.iter().enumerate() {
-        let place = at + 4 + 4 * slot;
+        let place = next;
+        next += width(field);
         if !matches!(field, Absent) {
             let entry = vtable + 4 + 2 * slot;
             bytes[entry..entry + 2].copy_from_slice(&short(place - at));
@@ -68,6 +73,7 @@ fn table(bytes: &mut Vec<u8>, fields: &[Field]) -> usize {
             Absent => {}
             Byte(byte) => bytes[place] = *byte,
             Int(number) => bytes[place..place + 4].copy_from_slice(&number.to_le_bytes()),
+            Field::Long(number) => bytes[place..place + 8].copy_from_slice(&number.to_le_bytes()),
             Table(fields) => {
                 let target = table(bytes, fields);
                 refer(bytes, place, target);

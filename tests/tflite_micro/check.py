@@ -10,6 +10,7 @@ and in place, and with overlaps as well. What memplan writes runs against the or
   tensor made its output, because a later operator may write over it. A called subgraph runs alone, at
   the same offsets and with inputs of its own;
 - `memplan verify` calls the plan right;
+- `memplan reorder` writes a file with the same outputs to the bit, if it finds a better order;
 - an output that begins below its input and is moved 64 bytes nearer gets other bits, and `memplan
   verify` calls that plan wrong.
 
@@ -278,6 +279,18 @@ def check(memplan, path, folder):
                 mistakes.append(f"operator {place[0]}: verify does not see that it overwrites its input")
             if invoked(dict(cuts(wrong))[place]).get_output(0).tobytes() == truth[place]:
                 mistakes.append(f"operator {place[0]}: {NEARER} bytes nearer make no difference")
+    better = pathlib.Path(folder) / "better.tflite"
+    better.unlink(missing_ok=True)
+    command = [memplan, "reorder", str(path), "-o", str(better)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        mistakes.append(done.stderr)
+    elif better.read_bytes() != original:
+        if len(better.read_bytes()) != len(original):
+            mistakes.append("reorder changes the length of the file")
+        before, after = (invoked(data).get_output(0).tobytes() for data in (original, better.read_bytes()))
+        if before != after:
+            mistakes.append("in the new order, the output has other bits")
     return row, mistakes, len(truth or ()) + sum(map(len, inner.values())), planted
 
 

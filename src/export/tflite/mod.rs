@@ -1,4 +1,4 @@
-//! Offline plans for TensorFlow Lite Micro.
+//! Offline plans for TensorFlow Lite Micro, and models with their operators in another order.
 //!
 //! The runtime reads an offset for every tensor from the metadata of a model, puts those tensors there, and
 //! places the others, scratch buffers among them, around them. [`OfflinePlan`] holds such offsets;
@@ -6,9 +6,11 @@
 
 mod c_struct;
 mod check;
+mod permute;
 mod write;
 
 pub use c_struct::c_struct;
+pub use permute::permuted;
 
 use std::collections::HashMap;
 

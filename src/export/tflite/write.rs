@@ -149,8 +149,8 @@ fn place() -> String {
     format!("metadata entry '{ENTRY}'")
 }
 
-fn refused(place: String, what: &str, remedy: &'static str) -> Result<(), TfliteError> {
-    Err(TfliteError::Unsupported { place, what: what.to_owned(), remedy })
+pub(super) fn refused(place: &str, what: &str, remedy: &'static str) -> Result<(), TfliteError> {
+    Err(TfliteError::Unsupported { place: place.to_owned(), what: what.to_owned(), remedy })
 }
 
 /// Refuses models for which an offline plan would go wrong at run time.
@@ -160,7 +160,7 @@ fn check_run(tables: &Model) -> Result<(), TfliteError> {
             if tables.is_custom(operator) && tables.kind(operator) == "ethos-u" {
                 let place = format!("subgraph {subgraph}, operator {index}");
                 let what = "Vela has compiled this model, with addresses of its own";
-                return refused(place, what, "plan the model that Vela has read");
+                return refused(&place, what, "plan the model that Vela has read");
             }
         }
         let variable = of.tensors.iter().find(|tensor| tensor.is_variable);
@@ -168,7 +168,7 @@ fn check_run(tables: &Model) -> Result<(), TfliteError> {
             let place = format!("subgraph {subgraph}, tensor '{}'", variable.name);
             let what = "the runtime takes the offset of another tensor for a variable of a called subgraph";
             return refused(
-                place,
+                &place,
                 what,
                 "move the variable into subgraph 0, or run without a plan",
             );
@@ -182,11 +182,16 @@ fn check_copy(tables: &Model) -> Result<(), TfliteError> {
     if tables.buffers.is_empty() {
         let what = "it has no buffers, so that a plan would become the data of its tensors";
         let remedy = "write it with a converter that adds the empty buffer 0";
-        return refused("the model".to_owned(), what, remedy);
+        return refused("the model", what, remedy);
+    }
+    if tables.has_data_behind {
+        let what =
+            "its weights lie at fixed places behind the tables, which a longer front would move";
+        return refused("the model", what, "write a file below 2 GB");
     }
     if tables.root.slots() > KNOWN_SLOTS {
         let what = "its table has fields that memplan does not know, and cannot copy";
-        return refused("the model".to_owned(), what, "write it with an older converter");
+        return refused("the model", what, "write it with an older converter");
     }
     Ok(())
 }

@@ -37,10 +37,20 @@ pub(super) struct Emitter<'m, 'a> {
     pub(super) steps: Steps,
 }
 
+/// A sequence, with facts about its tensors and steps.
+pub(super) struct Emitted {
+    pub(super) sequence: OpSequence,
+    pub(super) reasons: Reasons,
+    /// The operator of subgraph 0 that runs in each step.
+    pub(super) operators: Vec<Option<usize>>,
+}
+
 /// The steps that later ones must run after.
 #[derive(Default)]
 pub(super) struct Steps {
     count: usize,
+    /// The operator of subgraph 0 of each step.
+    operators: Vec<Option<usize>>,
     /// The step that makes the inputs of the model.
     inputs: usize,
     /// The last step of an operator with a state.
@@ -60,11 +70,7 @@ fn has_state(kind: &str) -> bool {
 }
 
 impl Emitter<'_, '_> {
-    pub(super) fn emit(
-        mut self,
-        arena: &Arena,
-        events: &[Event],
-    ) -> Result<(OpSequence, Reasons), TfliteError> {
+    pub(super) fn emit(mut self, arena: &Arena, events: &[Event]) -> Result<Emitted, TfliteError> {
         // Unused tensors take room as well, each in a step of its own.
         for buffer in arena.buffers.iter().filter(|buffer| buffer.first == 0) {
             if let Some(tensor) = buffer.tensor {
@@ -115,7 +121,9 @@ impl Emitter<'_, '_> {
                 self.builder.output(self.names.tensor(output));
             }
         }
-        Ok((self.builder.build()?, self.reasons))
+        self.steps.operators.resize(self.steps.count, None);
+        let (reasons, operators) = (self.reasons, self.steps.operators);
+        Ok(Emitted { sequence: self.builder.build()?, reasons, operators })
     }
 
     fn add(&mut self, mut operator: Operator) {
@@ -244,6 +252,10 @@ impl Emitter<'_, '_> {
                 let last = self.steps.last_with_state.replace(self.steps.count);
                 operator = last.into_iter().fold(operator, Operator::after);
             }
+        }
+        if at.subgraph == 0 {
+            self.steps.operators.resize(self.steps.count, None);
+            self.steps.operators.push(Some(at.operator));
         }
         self.add(operator);
         Ok(())

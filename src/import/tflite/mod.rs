@@ -70,6 +70,8 @@ pub struct Survey {
     pub not_in_place: BTreeMap<Box<str>, NotInPlace>,
     /// The buffers that the runtime's own planner places.
     pub arena: Arena,
+    /// The operator of subgraph 0 that runs in each step, by its place in the file; `None` for other steps.
+    pub operators: Vec<Option<usize>>,
     /// The inputs whose sizes the file leaves open, with the shapes that are taken: those that the file
     /// states, which the runtime uses unless the application resizes them.
     pub taken_inputs: Vec<String>,
@@ -93,6 +95,13 @@ pub fn read(bytes: &[u8], options: &ImportOptions) -> Result<OpSequence, TfliteE
 pub fn survey(bytes: &[u8], options: &ImportOptions) -> Result<Survey, TfliteError> {
     let file = File::new(bytes)?;
     let mut model = Model::read(&file)?;
+    if model.has_data_behind && options.tflite.runtime == Runtime::Micro {
+        return Err(TfliteError::Unsupported {
+            place: "the model".to_owned(),
+            what: "its weights lie behind the tables of the file, where TensorFlow Lite Micro reads none".to_owned(),
+            remedy: "plan it for TensorFlow Lite's interpreter with --runtime tflite, or write a file below 2 GB",
+        });
+    }
     let events = walk::events(&model)?;
     let mut names = Names::of(&model);
     let taken_inputs = shapes::infer(&mut model, &names, options)?;
@@ -119,7 +128,8 @@ pub fn survey(bytes: &[u8], options: &ImportOptions) -> Result<Survey, TfliteErr
         defined: vec![false; arena.tensors],
         steps: emit::Steps::default(),
     };
-    let (sequence, not_in_place) = emitter.emit(&arena, &events)?;
+    let emit::Emitted { sequence, reasons, operators } = emitter.emit(&arena, &events)?;
+    let not_in_place = reasons;
     debug!(
         target: "memplan::import",
         subgraphs = arena.subgraphs,
@@ -127,5 +137,5 @@ pub fn survey(bytes: &[u8], options: &ImportOptions) -> Result<Survey, TfliteErr
         buffers = arena.buffers.len(),
         "read a TensorFlow Lite model",
     );
-    Ok(Survey { sequence, not_in_place, arena, taken_inputs })
+    Ok(Survey { sequence, not_in_place, arena, operators, taken_inputs })
 }

@@ -15,6 +15,8 @@ use crate::{
 pub(crate) mod slot {
     pub(crate) const OPERATOR_CODES: usize = 1;
     pub(crate) const SUBGRAPHS: usize = 2;
+    /// In the table of a subgraph.
+    pub(crate) const OPERATORS: usize = 3;
     pub(crate) const BUFFERS: usize = 4;
     pub(crate) const METADATA: usize = 6;
     pub(crate) const EXTERNAL_BUFFERS: usize = 9;
@@ -28,6 +30,8 @@ pub(crate) struct Model<'a> {
     pub(crate) subgraphs: Vec<Subgraph<'a>>,
     /// The data of each buffer.
     pub(crate) buffers: Vec<Vector>,
+    /// True if data of buffers lies at fixed places of the file, behind the tables, as in files above 2 GB.
+    pub(crate) has_data_behind: bool,
     pub(crate) metadata: Vec<Metadata>,
 }
 
@@ -154,13 +158,23 @@ impl<'a> Model<'a> {
         let codes = root.tables(slot::OPERATOR_CODES, "an operator code")?;
         let codes = codes.iter().map(Code::read).collect::<Result<_, _>>()?;
         let buffers = root.tables(slot::BUFFERS, "a buffer")?;
+        let mut has_data_behind = false;
         let buffers = buffers.iter().enumerate().map(|(at, buffer)| {
-            let offset = buffer.u64(1, "a buffer")?;
-            if offset > 1 {
-                Err(outside(&format!("buffer {at}")))
-            } else {
-                buffer.vector(0, 1, "the data of a buffer")
+            let what = "the data of a buffer";
+            let offset = buffer.u64(1, what)?;
+            if offset <= 1 {
+                return buffer.vector(0, 1, what);
             }
+            has_data_behind = true;
+            let number = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
+            let (start, length) = (number(offset), number(buffer.u64(2, what)?));
+            let end = start.checked_add(length).filter(|&end| end <= file.bytes().len());
+            end.map(|_| Vector { at: start, length }).ok_or_else(|| {
+                wrong(
+                    format!("buffer {at}"),
+                    format!("its {length} bytes at {start} lie beyond the end of the file"),
+                )
+            })
         });
         let buffers: Vec<Vector> = buffers.collect::<Result<_, _>>()?;
         let entries = root.tables(slot::METADATA, "an entry of the metadata")?;
@@ -169,8 +183,15 @@ impl<'a> Model<'a> {
             Ok(Metadata { name: entry.text(0, what)?, buffer: entry.u32(1, what)? })
         });
         let metadata = metadata.collect::<Result<_, TfliteError>>()?;
-        let mut model =
-            Self { root, bytes: file.bytes(), codes, subgraphs: Vec::new(), buffers, metadata };
+        let mut model = Self {
+            root,
+            bytes: file.bytes(),
+            codes,
+            subgraphs: Vec::new(),
+            buffers,
+            has_data_behind,
+            metadata,
+        };
         let mut first_tensor = 0;
         for (at, table) in root.tables(slot::SUBGRAPHS, "a subgraph")?.iter().enumerate() {
             let subgraph = model.subgraph(file, at, table, first_tensor)?;
@@ -205,7 +226,7 @@ impl<'a> Model<'a> {
         };
         let (inputs, outputs) = (list(1, "input")?, list(2, "output")?);
         let mut operators = Vec::new();
-        for (index, operator) in table.tables(3, "an operator")?.iter().enumerate() {
+        for (index, operator) in table.tables(slot::OPERATORS, "an operator")?.iter().enumerate() {
             let what = "an operator";
             let code = operator.u32(0, what)?;
             let kind = self.codes.get(code).map_or("?", |code| &code.kind);
