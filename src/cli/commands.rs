@@ -213,11 +213,12 @@ fn refusal_of_orders(found: &ReorderedPlan, capacity: Bytes, rules: &str) -> Str
 
 /// Reports that no plan fits.
 fn refusal(plan: &Plan, capacity: Bytes, rules: &str) -> String {
+    let of_all = plan.content_bound.filter(|&bound| bound > capacity);
+    let scoped = of_all.map_or_else(|| report::scoped(plan), |_| "plan");
     format!(
-        "does not fit: capacity {}, but every {} needs at least {} (proven) under these rules: {rules}",
+        "does not fit: capacity {}, but every {scoped} needs at least {} (proven) under these rules: {rules}",
         Size(capacity),
-        report::scoped(plan),
-        Size(plan.lower_bound)
+        Size(of_all.unwrap_or(plan.lower_bound))
     )
 }
 

@@ -467,6 +467,7 @@ impl TryFrom<PlanFile> for Plan {
             lower_bound: file.lower_bound,
             proven_optimal: file.proven_optimal,
             scope: file.scope.map_or(Ok(Scope::TheseChoices), |scope| scope.parse())?,
+            content_bound: None,
             claimed_bound: None,
             naive_size: file.naive_size,
             alignment: file.alignment,

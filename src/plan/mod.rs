@@ -66,6 +66,9 @@ pub struct Plan {
     pub proven_optimal: bool,
     /// The plans that the lower bound holds for.
     pub scope: Scope,
+    /// The bytes that every plan of the input needs, whatever it chooses, if they were counted: the [content
+    /// bound](crate::plan::Scope). No file holds them.
+    pub content_bound: Option<Bytes>,
     /// A lower bound that a file states and that counting did not confirm; see
     /// [`Plan::with_counted_bound`].
     pub claimed_bound: Option<Bytes>,
@@ -316,6 +319,7 @@ impl Plan {
             lower_bound,
             proven_optimal: false,
             scope: Scope::of(problem.into(), LoweringOptions::default()),
+            content_bound: None,
             claimed_bound: None,
             naive_size: problem.naive_size(),
             alignment: problem.alignment(),

@@ -18,8 +18,8 @@ use crate::{
 pub enum PlanFit {
     /// This plan fits. Its pool need not be the smallest.
     Yes(Plan),
-    /// No plan fits; this is proven for the plans in the [scope](Plan::scope) of this one: all plans, unless bodies
-    /// have other choices. This plan is too large; its lower bound is above the capacity.
+    /// No plan fits, whatever it chooses; this is proven. This plan is too large, and so is its lower bound or its
+    /// [content bound](Plan::content_bound).
     No(Plan),
     /// Undecided. This plan is too large; another strategy or more effort may find one that fits.
     Unknown(Plan),
@@ -71,10 +71,8 @@ impl Planner<'_> {
             return Ok(answer);
         }
         let bound = self.bound_over_choices(input)?.filter(|&bound| bound > capacity);
-        if let Some(lower_bound) = bound {
-            let proven_optimal = plan.pool_size == lower_bound;
-            let scope = Scope::AllChoices.with_bodies(&prepared.bodies);
-            return Ok(PlanFit::No(Plan { lower_bound, proven_optimal, scope, ..plan.clone() }));
+        if let Some(bound) = bound {
+            return Ok(PlanFit::No(Plan { content_bound: Some(bound), ..plan.clone() }));
         }
         // Other choices may lead to a smaller pool.
         let found = self.after(start).plan_within(input, capacity)?;

@@ -32,38 +32,44 @@ impl Problem {
             return None;
         }
         let exact = self.off_the_alignment(alignment);
-        let count = |chunk: ChunkId, size: Bytes| -> i128 {
+        // The bytes, and the cells of the alignment that they take from all others.
+        let count = |chunk: ChunkId, size: Bytes| -> (i128, i128) {
             let size = if size == 0 { 0 } else { size.saturating_add(padding) };
-            let is_exact = exact[chunk.index()];
-            i128::from(if is_exact { size } else { align_up(size, alignment) })
+            let floor = size & !(alignment - 1);
+            let cells = if exact[chunk.index()] { floor } else { align_up(size, alignment) };
+            (size.into(), cells.into())
         };
-        // The change of the bytes alive at each step at which it changes.
-        let mut changes: Vec<(u64, i128)> = Vec::with_capacity(2 * self.len());
+        // The change of both at each step at which they change.
+        let mut changes: Vec<(u64, (i128, i128))> = Vec::with_capacity(2 * self.len());
         for id in self.ids() {
             let chunk = self.chunk(id);
-            let bytes = count(id, chunk.size);
-            changes.extend([(chunk.begin, bytes), (chunk.end, -bytes)]);
+            let (plain, cells) = count(id, chunk.size);
+            changes.extend([(chunk.begin, (plain, cells)), (chunk.end, (-plain, -cells))]);
         }
         // What each overwriter saves at most, in its first step.
-        let mut saved: HashMap<ChunkId, i128> = HashMap::new();
+        let mut saved: HashMap<ChunkId, (i128, i128)> = HashMap::new();
         for &Request { overwriter, overwritten, below, .. } in self.requests() {
             let [new, old] = [overwriter, overwritten].map(|chunk| self.chunk(chunk));
             if old.end == new.begin + 1 && below < new.size {
-                let shared = old.size.min(new.size - below);
-                let bytes = count(overwriter, shared).max(count(overwritten, shared));
+                let (plain, cells) = count(overwriter, old.size.min(new.size - below));
+                let whole = count(overwriter, new.size);
+                // Off the alignment, it may hold the first byte of no cell but what it destroys.
+                let cells = if exact[overwriter.index()] { whole.1 } else { cells };
                 let best = saved.entry(overwriter).or_default();
-                *best = (*best).max(bytes).min(count(overwriter, new.size));
+                *best = (best.0.max(plain), best.1.max(cells));
             }
         }
-        for (chunk, bytes) in saved {
+        for (chunk, (plain, cells)) in saved {
             let begin = self.chunk(chunk).begin;
-            changes.extend([(begin, -bytes), (begin + 1, bytes)]);
+            changes.extend([(begin, (-plain, -cells)), (begin + 1, (plain, cells))]);
         }
         changes.sort_unstable();
-        let (mut alive, mut most) = (0, 0);
+        let (mut alive, mut most) = ((0, 0), 0);
         for now in changes.chunk_by(|a, b| a.0 == b.0) {
-            alive += now.iter().map(|(_, bytes)| bytes).sum::<i128>();
-            most = most.max(alive);
+            for (_, (plain, cells)) in now {
+                alive = (alive.0 + plain, alive.1 + cells);
+            }
+            most = most.max(alive.0).max(alive.1);
         }
         let most = most.cast_unsigned().next_multiple_of(alignment.into());
         Some(Bytes::try_from(most).unwrap_or(Bytes::MAX))

@@ -582,7 +582,7 @@ fn the_plan_file_has_the_keys_of_the_contract() {
   "pool_size": 20,
   "lower_bound": 20,
   "proven_optimal": true,
-  "scope": "these_choices",
+  "scope": "all_choices",
   "naive_size": 30,
   "alignment": 1,
   "steps": 3,

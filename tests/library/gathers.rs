@@ -79,9 +79,9 @@ fn recorded_sequences_are_gathered_alike() {
             assert_eq!(verify(&sequence, &plan), [], "{name}, {strategy}");
             assert_eq!(execute(&sequence, &plan), [], "{name}, {strategy}");
             let optimum = optimum.min(number(&case["optimum_without_gathers"]));
-            assert!(plan.pool_size >= optimum, "{name}, {strategy}");
+            // The record takes all ties that it can, or no gathered inputs; other choices may be better.
             if strategy == Strategy::Optimal {
-                assert_eq!((plan.pool_size, plan.proven_optimal), (optimum, true), "{name}");
+                assert!(plan.pool_size <= optimum && plan.proven_optimal, "{name}");
             }
         }
     }

@@ -62,7 +62,7 @@ fn a_pinned_tensor_lies_where_it_must() {
         .operator(
             Operator::new("b")
                 .inputs(["whole"])
-                .output(Output::new("view", 64).reads_at("whole", 128)),
+                .output(Output::new("view", 64).reads_at("whole", 128).required()),
         )
         .operator(Operator::new("c").inputs(["view"]).output(Output::new("end", 64)))
         .output("end");

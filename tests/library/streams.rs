@@ -263,8 +263,9 @@ fn inputs_made_on_two_streams_are_gathered_in_place(
     assert_eq!(refused, expected);
     assert_eq!(lowered.problem.parts().len(), parts);
     assert_eq!(lowered.problem.lower_bound().bytes, pool);
+    // Without a tie, the pool may be smaller.
     let plan = Planner::new().plan(&sequence).unwrap();
-    assert_eq!((plan.pool_size, plan.lower_bound), (pool, pool));
+    assert!(plan.pool_size <= pool && plan.proven_optimal);
     assert_eq!(verify(&sequence, &plan), []);
     assert_eq!(execute(&sequence, &plan), []);
     // What reads the whole must wait for those that make its parts, although nothing is copied.

@@ -89,6 +89,7 @@ impl Head {
             lower_bound: 0,
             proven_optimal: false,
             scope: Scope::TheseChoices,
+            content_bound: None,
             claimed_bound: None,
             naive_size: chunks.iter().map(|chunk| chunk.size).fold(0, u64::saturating_add),
             alignment: ALIGNMENT,

@@ -35,11 +35,16 @@ pub(crate) fn value_graph(
         let split = split(uses);
         // Runs of one value may share a cell of the alignment.
         let is_single = split.len() < 2;
-        graph.is_exact &= is_single || placing.alignment == 1;
+        graph.is_exact &= placing.alignment == 1 || is_single && !values.is_exact(value);
         for (bytes, users) in split {
             let id = ChunkId::from_index(graph.chunks.len());
             let size = bytes.end - bytes.start;
-            let size = if is_single { values.counted(value, size) } else { size };
+            let size = if is_single {
+                values.counted(value, size)
+            } else {
+                // The cells that it holds the first bytes of, wherever it lies.
+                size & !(placing.alignment - 1)
+            };
             graph.chunks.push(GraphChunk { size, ..chunk(sequence, value, &users) });
             of_value.push((bytes, id));
         }
@@ -143,7 +148,9 @@ fn request(
                 }
             }
         }
-        let all = saved.iter().map(|(_, bytes)| bytes).sum::<Bytes>().min(counted);
+        let sum = saved.iter().map(|(_, bytes)| bytes).sum::<Bytes>();
+        // Off the alignment, an output may hold the first byte of no cell but what it destroys.
+        let all = if values.is_exact(output.index()) { counted } else { sum.min(counted) };
         // An output that saves the bytes of several chunks counts all of them once one dies, which no plan exceeds.
         graph.is_exact &= saved.len() < 2 && made.is_some();
         graph.requests.extend(saved.into_iter().map(|(overwritten, _)| CountedRequest {

@@ -22,6 +22,28 @@ const MAX_COMPARED: usize = 16;
 /// The most pairs of values and operators that are compared on several streams.
 const MAX_PAIRS: usize = 20_000_000;
 
+/// Bytes that are needed, and the cells of the alignment that they take from all others, in bytes. Neither can be more
+/// than the pool.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Count {
+    plain: i128,
+    cells: i128,
+}
+
+impl Count {
+    fn plus(self, other: Self) -> Self {
+        Self { plain: self.plain + other.plain, cells: self.cells + other.cells }
+    }
+
+    fn minus(self, other: Self) -> Self {
+        Self { plain: self.plain - other.plain, cells: self.cells - other.cells }
+    }
+
+    fn most(self) -> i128 {
+        self.plain.max(self.cells)
+    }
+}
+
 /// What an operator writes at once, and its uses. Steps count from 0; what is kept to the end is used in the step
 /// after the last.
 #[derive(Clone, Debug, Default)]
@@ -35,7 +57,7 @@ struct Value {
     uses: Vec<Run>,
     /// All steps that use any of it, on several streams.
     steps: Vec<usize>,
-    /// True if its bytes count one by one, because another value may lie in the same cell of the alignment.
+    /// True if it may begin off the alignment, or share a cell with a value that it is tied to.
     is_exact: bool,
     /// True if it is tied to no other value.
     is_single: bool,
@@ -223,55 +245,79 @@ impl<'a> Values<'a> {
         (base, low..low.saturating_add(size.saturating_sub(below)))
     }
 
-    /// The bytes that a value counts if it needs some of its own.
-    fn count(&self, value: usize, bytes: Bytes) -> i128 {
+    /// What bytes of a value count; in one run if they are not all of it.
+    fn count(&self, value: usize, bytes: Bytes) -> Count {
         let Value { is_exact, is_single, ref uses, .. } = self.of[value];
         if bytes == 0 {
-            return 0;
+            return Count::default();
         }
         let padding = if is_single && uses.is_empty() { self.placing.padding } else { 0 };
-        let bytes = i128::from(bytes) + i128::from(padding);
-        if is_exact { bytes } else { self.rounded_up(bytes) }
+        let plain = i128::from(bytes) + i128::from(padding);
+        Count { plain, cells: self.cells(plain, is_exact) }
     }
 
-    fn rounded_up(&self, bytes: i128) -> i128 {
+    /// The cells of the alignment that bytes take from all others, in bytes: those whose first byte they hold.
+    fn cells(&self, bytes: i128, is_exact: bool) -> i128 {
         let alignment = i128::from(self.placing.alignment);
-        (bytes + alignment - 1) / alignment * alignment
+        let more = if is_exact { 0 } else { alignment - 1 };
+        (bytes + more) / alignment * alignment
     }
 
-    fn workspace(&self, operator: &OperatorNode) -> i128 {
+    /// What the runs of a value count that some steps use last.
+    fn needed(&self, value: usize, is_needed: impl Fn(usize) -> bool) -> Count {
+        let runs = self.runs[value].iter().filter(|(_, last)| is_needed(*last));
+        self.sum(value, runs.map(|(bytes, _)| bytes.end - bytes.start))
+    }
+
+    /// What some runs of a value count.
+    fn sum(&self, value: usize, runs: impl Iterator<Item = Bytes>) -> Count {
+        if !self.of[value].is_exact {
+            return self.count(value, runs.sum());
+        }
+        runs.map(|bytes| self.count(value, bytes)).fold(Count::default(), Count::plus)
+    }
+
+    fn workspace(&self, operator: &OperatorNode) -> Count {
         match operator.workspace {
-            0 => 0,
-            bytes => self.rounded_up(i128::from(bytes) + i128::from(self.placing.padding)),
+            0 => Count::default(),
+            bytes => {
+                let plain = i128::from(bytes) + i128::from(self.placing.padding);
+                Count { plain, cells: self.cells(plain, false) }
+            }
         }
     }
 
     /// The most bytes that a step needs, on one stream.
     pub(super) fn most_in_steps(&self) -> i128 {
         let steps = self.sequence.operators().len();
-        // The change of the bytes that are needed from each step on.
-        let mut changes: Vec<i128> = vec![0; steps + 2];
+        // The change of what is needed from each step on.
+        let mut changes: Vec<Count> = vec![Count::default(); steps + 2];
         for (at, value) in self.of.iter().enumerate() {
             let Some(written) = value.written else { continue };
             let mut counted = self.count(at, value.size);
-            changes[written] += counted;
-            let mut ends: BTreeMap<usize, Bytes> = BTreeMap::new();
+            changes[written] = changes[written].plus(counted);
+            let mut ends: BTreeMap<usize, Count> = BTreeMap::new();
             for (bytes, last) in &self.runs[at] {
-                *ends.entry((*last).max(written)).or_default() += bytes.end - bytes.start;
+                let size = bytes.end - bytes.start;
+                let sum = ends.entry((*last).max(written)).or_default();
+                let plain = i128::from(size);
+                *sum = sum.plus(Count { plain, cells: self.cells(plain, true) });
             }
-            let mut left = value.size;
-            for (last, bytes) in ends {
-                left -= bytes;
-                let now = self.count(at, left);
-                changes[(last + 1).min(steps + 1)] += now - counted;
+            let mut left = ends.values().copied().fold(Count::default(), Count::plus);
+            for (last, gone) in ends {
+                left = left.minus(gone);
+                let bytes = Bytes::try_from(left.plain).unwrap_or(0);
+                let now = if value.is_exact { left } else { self.count(at, bytes) };
+                let change = &mut changes[(last + 1).min(steps + 1)];
+                *change = change.plus(now.minus(counted));
                 counted = now;
             }
         }
-        let (mut alive, mut most) = (0, 0);
+        let (mut alive, mut most) = (Count::default(), 0);
         for (step, operator) in self.sequence.operators().iter().enumerate() {
-            alive += changes[step];
+            alive = alive.plus(changes[step]);
             let saved = self.saved(step, operator, |last| last == step);
-            most = most.max(alive + self.workspace(operator) - saved);
+            most = most.max(alive.plus(self.workspace(operator)).minus(saved).most());
         }
         most
     }
@@ -290,32 +336,38 @@ impl<'a> Values<'a> {
             let is_before = |first: usize| first == step || clocks.is_before(first, step);
             let is_after =
                 |then: usize| then == steps || then == step || clocks.is_before(step, then);
-            let mut alive = 0;
+            let mut alive = Count::default();
             for &(at, value) in &written {
                 let Some(first) = value.written else { continue };
                 if !(self.is_supplied(at) || is_before(first)) {
                     continue;
                 }
-                let bytes: Bytes = if first == step && !self.is_supplied(at) {
-                    value.size
+                let is_written = first == step && !self.is_supplied(at);
+                let is_used = || value.steps.iter().any(|&then| is_after(then));
+                let count = if is_written || value.uses.is_empty() && is_used() {
+                    self.count(at, value.size)
                 } else if value.uses.is_empty() {
-                    if value.steps.iter().any(|&then| is_after(then)) { value.size } else { 0 }
+                    Count::default()
                 } else {
-                    let needed = self.runs[at].iter().filter(|(_, last)| is_after(*last));
-                    needed.map(|(bytes, _)| bytes.end - bytes.start).sum()
+                    self.needed(at, is_after)
                 };
-                alive += self.count(at, bytes);
+                alive = alive.plus(count);
             }
             let saved = self.saved(step, operator, |last| last != steps);
-            most = most.max(alive + self.workspace(operator) - saved);
+            most = most.max(alive.plus(self.workspace(operator)).minus(saved).most());
         }
         Some(most)
     }
 
-    /// The most bytes that an operator's outputs share with what they are written over. `is_last` tells whether
-    /// bytes whose last use is in a step may be destroyed by this operator.
-    fn saved(&self, step: usize, operator: &OperatorNode, is_last: impl Fn(usize) -> bool) -> i128 {
-        let mut saved = 0;
+    /// The most that an operator's outputs share with what they are written over. `is_last` tells whether bytes whose
+    /// last use is in a step may be destroyed by this operator.
+    fn saved(
+        &self,
+        step: usize,
+        operator: &OperatorNode,
+        is_last: impl Fn(usize) -> bool,
+    ) -> Count {
+        let mut saved = Count::default();
         let mut values: Vec<usize> = Vec::new();
         let mut writers = 0;
         for &output in &operator.outputs {
@@ -328,17 +380,24 @@ impl<'a> Values<'a> {
             if self.of[output.index()].written.is_none() {
                 continue;
             }
-            let mut best = 0;
+            let mut best = Count::default();
             for overwrite in overwrites {
                 if !(self.options.inplace || overwrite.required) {
                     continue;
                 }
                 let (dying, shared) = self.dying(step, output, overwrite, &is_last);
-                best = best.max(dying);
+                best = Count {
+                    plain: best.plain.max(dying.plain),
+                    cells: best.cells.max(dying.cells),
+                };
                 values.extend(shared);
             }
-            writers += usize::from(best > 0);
-            saved += best.min(self.count(output.index(), self.of[output.index()].size));
+            let all = self.count(output.index(), self.of[output.index()].size);
+            writers += usize::from(best.plain > 0);
+            // Off the alignment, an output may hold the first byte of no cell but what it destroys.
+            let is_exact = best.plain > 0 && self.of[output.index()].is_exact;
+            let cells = if is_exact { all.cells } else { best.cells.min(all.cells) };
+            saved = saved.plus(Count { plain: best.plain.min(all.plain), cells });
         }
         if writers < 2 {
             return saved;
@@ -346,11 +405,11 @@ impl<'a> Values<'a> {
         // Several outputs cannot take the same bytes.
         values.sort_unstable();
         values.dedup();
-        let dying = values.iter().map(|&value| {
-            let runs = self.runs[value].iter().filter(|(_, last)| is_last(*last));
-            self.count(value, runs.map(|(bytes, _)| bytes.end - bytes.start).sum())
-        });
-        saved.min(dying.sum())
+        let is_exact = values.iter().any(|&value| self.of[value].is_exact);
+        let dying = values.iter().map(|&value| self.needed(value, &is_last));
+        let dying = dying.fold(Count::default(), Count::plus);
+        let cells = if is_exact { saved.cells } else { saved.cells.min(dying.cells) };
+        Count { plain: saved.plain.min(dying.plain), cells }
     }
 
     /// The bytes that an output may destroy of what it is written over, and the values that they belong to.
@@ -360,7 +419,7 @@ impl<'a> Values<'a> {
         output: TensorId,
         overwrite: &Overwrite<TensorId>,
         is_last: impl Fn(usize) -> bool,
-    ) -> (i128, Vec<usize>) {
+    ) -> (Count, Vec<usize>) {
         let mut dying: BTreeMap<usize, Bytes> = BTreeMap::new();
         for piece in self.destroyed(step, output, overwrite) {
             let runs = &self.runs[piece.value];
@@ -372,8 +431,8 @@ impl<'a> Values<'a> {
                 *dying.entry(piece.value).or_default() += bytes;
             }
         }
-        let sum = dying.iter().map(|(&value, &bytes)| self.count(value, bytes)).sum();
-        (sum, dying.into_keys().collect())
+        let counts = dying.iter().map(|(&value, &bytes)| self.count(value, bytes));
+        (counts.fold(Count::default(), Count::plus), dying.into_keys().collect())
     }
 
     /// The content that an output destroys where it is written over an input: not that of the operator's other
@@ -428,9 +487,14 @@ impl<'a> Values<'a> {
         self.sequence.tensor(tensor).size.unwrap_or(0)
     }
 
-    /// The bytes that a value counts for some of its own.
+    /// The cells that a run of a value's bytes takes, in bytes.
     pub(super) fn counted(&self, value: usize, bytes: Bytes) -> Bytes {
-        Bytes::try_from(self.count(value, bytes)).unwrap_or(Bytes::MAX)
+        Bytes::try_from(self.count(value, bytes).cells).unwrap_or(Bytes::MAX)
+    }
+
+    /// Returns whether a value may lie off the alignment.
+    pub(super) fn is_exact(&self, value: usize) -> bool {
+        self.of[value].is_exact
     }
 
     /// Returns whether some value is used in parts, or is part of several tensors.

@@ -66,7 +66,8 @@ impl<'a> Choices<'a> {
         if ties.is_empty() {
             return plan;
         }
-        let bound = self.source.bound(self.planner).unwrap_or(0);
+        let content_bound = self.source.bound(self.planner);
+        let bound = content_bound.unwrap_or(0);
         let first = plan.as_ref().map_or(0, |plan| plan.pool_size);
         let mut best = Best { plan, given_up: Vec::new() };
         let mut is_proven = false;
@@ -81,7 +82,7 @@ impl<'a> Choices<'a> {
                 search.descend(&mut best)?;
             }
         }
-        let plan = best.plan?;
+        let plan = Plan { content_bound, ..best.plan? };
         let copies = best.given_up.iter().filter_map(|&tie| self.source.copy(tie)).collect();
         let saved = first.saturating_sub(plan.pool_size);
         let plan = plan.with_copies(copies, saved);

@@ -6,6 +6,7 @@ use crate::{
     lower::{Grain, Home, LoweringOptions, content_bound, optional_ties},
     plan::PlannedCopy,
     planner::{Prepared, bodies::Flattened},
+    problem::demands::Pool,
     sequence::{Dependency, OpSequence, Origin, TensorId, Tie},
 };
 
@@ -78,7 +79,13 @@ impl<'a> Source<'a> {
     pub(in crate::planner) fn bound(self, planner: &Planner<'_>) -> Option<Bytes> {
         match self {
             Self::Sequence(_, flat) => {
-                content_bound(&flat.sequence, planner.lowering, planner.placing())
+                let placing = planner.placing();
+                // A pool may end at its capacity, off the alignment.
+                let is_cut = |pool: &Pool| {
+                    pool.capacity.is_some_and(|bytes| !bytes.is_multiple_of(placing.alignment))
+                };
+                let is_cut = planner.memories.pools.iter().any(is_cut);
+                content_bound(&flat.sequence, planner.lowering, placing).filter(|_| !is_cut)
             }
             Self::Problem(problem) => {
                 let alignment = planner.alignment.unwrap_or(problem.alignment());
