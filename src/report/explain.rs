@@ -10,7 +10,9 @@ use crate::{
         alive::{Peak, Piece, bytes_by_chunk},
         by_pool, count,
         fit::{line, name, text, wrapped},
-        in_buffers, pool_title, printable, scoped, short,
+        in_buffers,
+        kept::kept,
+        pool_title, printable, scoped, short,
         times::Times,
     },
 };
@@ -70,14 +72,15 @@ fn explain_peak(out: &mut String, plan: &Plan, times: Times<'_>) {
         let share = 100.0 * bytes as f64 / most.max(1) as f64;
         text(format!("  {share:5.1} %  {:>10}  ", format!("{:#}", Size(bytes))))
     };
-    for (chunk, bytes) in alive.iter().take(SHOWN) {
+    for &(at, bytes) in alive.iter().take(SHOWN) {
+        let chunk = &plan.chunks[at];
         out.push_str(&line(vec![
-            row(*bytes),
+            row(bytes),
             name(printable(&chunk.name)),
             text(format!(", {}", times.lifetime(chunk.begin, chunk.end))),
         ]));
     }
-    let sum = |alive: &[(&PlannedChunk, Bytes)]| {
+    let sum = |alive: &[(usize, Bytes)]| {
         alive.iter().map(|(_, bytes)| *bytes).fold(0, Bytes::saturating_add)
     };
     if let Some(more) = alive.len().checked_sub(SHOWN).filter(|&more| more > 0) {
@@ -89,13 +92,16 @@ fn explain_peak(out: &mut String, plan: &Plan, times: Times<'_>) {
         let words = format!("added by the alignment of {} B", plan.alignment);
         out.push_str(&line(vec![row(added), text(words)]));
     }
+    let kept = kept(plan, times);
+    for (at, kept) in alive.iter().take(SHOWN).filter_map(|&(at, _)| Some((at, kept(at)?))) {
+        out.push_str(&wrapped(&kept.sentence(plan, at, times), 0));
+    }
 }
 
 /// The chunks alive at the peak with their bytes, padding included, the largest first. Bytes that chunks share
 /// count for one of them.
-fn largest_at_peak(plan: &Plan, peak: Peak) -> Vec<(&PlannedChunk, Bytes)> {
-    let alive = bytes_by_chunk(&peak.pieces(plan)).into_iter();
-    let mut alive: Vec<_> = alive.map(|(at, bytes)| (&plan.chunks[at], bytes)).collect();
+fn largest_at_peak(plan: &Plan, peak: Peak) -> Vec<(usize, Bytes)> {
+    let mut alive = bytes_by_chunk(&peak.pieces(plan));
     alive.sort_by_key(|&(_, bytes)| Reverse(bytes));
     alive
 }
@@ -414,9 +420,14 @@ fn pool_json(plan: &Plan, times: Times<'_>) -> serde_json::Value {
     let (stacks, more) = stacks(plan);
     let peak = Peak::of(plan);
     let alive = largest_at_peak(plan, peak).into_iter();
+    let reason = kept(plan, times);
     let alive = alive.map(|(at, bytes)| {
-        let mut value = chunk(at);
+        let mut value = chunk(&plan.chunks[at]);
         value["bytes"] = json!(bytes);
+        if let Some(kept) = reason(at) {
+            value["kept_by"] =
+                json!({"views": kept.views, "bytes": kept.bytes, "until": kept.until});
+        }
         value
     });
     json!({

@@ -15,6 +15,7 @@ mod fit;
 mod html;
 #[cfg(feature = "files")]
 mod json;
+mod kept;
 mod map;
 mod maps;
 mod markup;

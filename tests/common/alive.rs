@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 
 use memplan::{
-    Plan, Problem,
+    Plan, PlannedChunk, Problem,
     report::{
         MapOptions, MapSheet, Size, StepNames, SvgOptions, by_pool, explain, explain_json,
         in_buffers, memory_map, memory_map_html, memory_map_svg, summary,
@@ -56,15 +56,28 @@ fn needs(plan: &Plan, step: u64) -> Vec<(u64, u64)> {
         if step < chunk.begin || chunk.end <= step {
             continue;
         }
-        let window = plan.windows.iter().find(|w| w.chunk == at && w.begin <= step && step < w.end);
-        match window {
-            Some(window) if window.low == window.high => {}
-            Some(window) => {
-                let (low, high) = (chunk.offset + window.low, chunk.offset + window.high);
-                ranges.push((low, high + plan.padding));
-            }
-            None => ranges.push((chunk.offset, plan.end_of(chunk))),
+        let mut own = Vec::new();
+        let windows = plan.windows.iter();
+        let windows = windows.filter(|w| w.chunk == at && w.begin <= step && step < w.end);
+        let windows: Vec<_> = windows.collect();
+        for window in windows.iter().filter(|window| window.low < window.high) {
+            let (low, high) = (chunk.offset + window.low, chunk.offset + window.high);
+            own.push((low, high + plan.padding));
         }
+        if windows.is_empty() {
+            own.push((chunk.offset, plan.end_of(chunk)));
+        }
+        // What an overwriter has taken belongs to it, even if nobody reads it.
+        let over = |new: &&PlannedChunk| new.overwrites.is_some_and(|link| link.chunk == at);
+        for new in plan.chunks.iter().filter(over).filter(|new| new.begin < step) {
+            let is_last = new.offset + new.size >= chunk.offset + chunk.size;
+            let high = if is_last { plan.end_of(chunk) } else { new.offset + new.size };
+            let left = own
+                .into_iter()
+                .flat_map(|(low, end)| [(low, end.min(new.offset)), (low.max(high), end)]);
+            own = left.filter(|(low, high)| low < high).collect();
+        }
+        ranges.extend(own);
     }
     ranges
 }

@@ -3,8 +3,14 @@
 
 #![cfg(feature = "files")]
 
-use crate::common::placed::Placed;
-use memplan::verify::{execute, verify};
+use crate::common::{alive::check, placed::Placed, shared};
+use memplan::{
+    OpSequence, Operator, Output, Plan, PlannedLink, TensorPlace,
+    report::{StepNames, explain, explain_json, summary, trace},
+    verify::{Verifier, execute, verify},
+};
+use rstest::rstest;
+use serde_json::{Value, json};
 
 /// The time for which a test draws sequences, in milliseconds.
 fn budget() -> u64 {
@@ -29,6 +35,9 @@ fn verify_accepts_exactly_the_placements_that_run() {
             right += usize::from(verified.is_empty());
             wrong += usize::from(!verified.is_empty());
             split += usize::from(verified.is_empty() && !plan.windows.is_empty());
+            if verified.is_empty() {
+                check(&plan, StepNames(Some(&sequence)));
+            }
             // Larger windows, or none, can only be harder to meet.
             let wider = if random.ratio(1, 2)? { Some(random.int_in_range(0..=3)?) } else { None };
             let found = verify(&sequence, &placed.plan(wider));
@@ -43,4 +52,224 @@ fn verify_accepts_exactly_the_placements_that_run() {
     .budget_ms(budget());
     eprintln!("{right} placements are right, {split} of them by byte, and {wrong} are wrong");
     assert!(right.min(wrong) > 100 && split > 20, "{right} right, {split} by byte, {wrong} wrong");
+}
+
+/// `t` of 64 bytes has two halves: `s` is written over one, `y` over the other, which is read for longer.
+fn glu() -> OpSequence {
+    let view = |name: &str, low| Output::new(name, 32).reads_at("t", low);
+    OpSequence::builder()
+        .input("x", 8)
+        .operator(Operator::new("m").inputs(["x"]).output(Output::new("t", 64)))
+        .operator(Operator::new("v0").inputs(["t"]).output(view("a", 0)))
+        .operator(Operator::new("v1").inputs(["t"]).output(view("b", 32)))
+        .operator(Operator::new("sig").inputs(["b"]).output(Output::new("s", 32).overwrites("b")))
+        .operator(
+            Operator::new("mul").inputs(["a", "s"]).output(Output::new("y", 32).overwrites("a")),
+        )
+        .output("y")
+        .build()
+        .unwrap()
+}
+
+fn glu_plan(format: u64, windows: &[[u64; 4]]) -> Value {
+    let chunk = |id: u64, name: &str, size: u64, [begin, end]: [u64; 2], offset: u64| {
+        let over = (id > 0).then(|| json!({"chunk": 0, "offset": offset}));
+        json!({"id": id, "name": name, "size": size, "begin": begin, "end": end,
+            "offset": offset, "overwrites": over})
+    };
+    let tensor = |name: &str, chunk: u64, offset: u64, size: u64| json!({"name": name, "chunk": chunk, "offset": offset, "size": size});
+    let mut plan = json!({
+        "format": format!("memplan-plan/{format}"), "pool_size": 64, "lower_bound": 64,
+        "proven_optimal": true, "naive_size": 128, "alignment": 1, "steps": 5, "peak_step": 0,
+        "chunks": [chunk(0, "t", 64, [0, 5], 0), chunk(1, "s", 32, [3, 5], 32),
+            chunk(2, "y", 32, [4, 5], 0)],
+        "tensors": [tensor("t", 0, 0, 64), tensor("a", 0, 0, 32), tensor("b", 0, 32, 32),
+            tensor("s", 1, 32, 32), tensor("y", 2, 0, 32)],
+    });
+    if format == 2 {
+        plan["pools"] = json!([{"name": "pool", "size": 64}]);
+        (plan["traffic"], plan["objective"]) = (json!(0), json!([0, 64]));
+        let window = |&[begin, end, low, high]: &[u64; 4]| json!({"chunk": 0, "begin": begin, "end": end, "low": low, "high": high});
+        plan["windows"] = windows.iter().map(window).collect();
+    }
+    plan
+}
+
+fn read(plan: Value) -> Plan {
+    serde_json::from_value(plan).unwrap()
+}
+
+const EXACT: &[[u64; 4]] = &[[4, 5, 0, 32]];
+
+/// Windows may be larger than needed, cover the same step, or be left out.
+#[rstest]
+#[case::no_windows(1, &[])]
+#[case::exact(2, EXACT)]
+#[case::larger(2, &[[4, 5, 0, 48]])]
+#[case::all_of_it(2, &[[4, 5, 0, 64]])]
+#[case::two_in_one_step(2, &[[4, 5, 0, 20], [4, 5, 16, 32]])]
+#[case::two_in_several_steps(2, &[[1, 5, 0, 32], [1, 4, 32, 64]])]
+fn parts_of_a_buffer_are_overwritten_one_by_one(#[case] format: u64, #[case] windows: &[[u64; 4]]) {
+    let (sequence, plan) = (glu(), read(glu_plan(format, windows)));
+    let verification = Verifier::new().execute(true).verify(&sequence, &plan).unwrap();
+    assert_eq!((verification.violations, verification.bytes_alive), (vec![], 64));
+    let steps = StepNames(Some(&sequence));
+    check(&plan, steps);
+    let words = explain(&plan, steps);
+    let kept = "t is kept by its view a (32 B of 64 B) until step 4 (mul).";
+    assert!(words.contains(kept), "{words}");
+    assert!(summary(&plan, steps, "").contains("bytes alive"), "{words}");
+    let chunk = &explain_json(&plan, steps)["peak"]["chunks"][0];
+    assert_eq!(chunk["kept_by"], json!({"views": ["a"], "bytes": 32, "until": 4}));
+    let trace: Value = serde_json::from_str(&trace(&plan, steps)).unwrap();
+    let alive: Vec<&Value> =
+        trace["traceEvents"].as_array().unwrap().iter().filter(|e| e["ph"] == "C").collect();
+    assert!(alive.iter().all(|event| event["args"]["bytes"].as_u64() <= Some(64)), "{trace}");
+}
+
+/// The plan that was refused when a buffer lived as a whole.
+#[test]
+fn a_recorded_plan_by_byte_is_right() {
+    let Some(text) = shared("data/repro3/disjoint_parts_glu.right_plan.json") else { return };
+    let plan: Plan = serde_json::from_str(&text).unwrap();
+    let sequence = shared("data/repro3/disjoint_parts_glu.json").unwrap();
+    let sequence: OpSequence = serde_json::from_str(&sequence).unwrap();
+    assert_eq!((verify(&sequence, &plan), execute(&sequence, &plan)), (vec![], vec![]));
+}
+
+fn put(plan: &mut Plan, name: &str, to: u64) {
+    let tensor = plan.tensors.iter_mut().find(|tensor| &*tensor.name == name).unwrap();
+    if let TensorPlace::Pool { chunk, offset } = &mut tensor.place {
+        *offset = to;
+        plan.chunks[*chunk].offset = to;
+    }
+}
+
+fn window(windows: &[[u64; 4]]) -> Plan {
+    read(glu_plan(2, windows))
+}
+
+#[rstest]
+#[case::half_over_a_part_that_is_read(|| {
+    let mut plan = window(EXACT);
+    put(&mut plan, "s", 16);
+    plan.chunks[1].overwrites = Some(PlannedLink::new(0, 16));
+    plan
+}, "'s' overwrites 't' without a request")]
+#[case::over_a_part_that_is_read(|| {
+    let mut plan = window(&[]);
+    put(&mut plan, "s", 0);
+    plan.chunks[1].overwrites = Some(PlannedLink::new(0, 0));
+    plan
+}, "'s' overwrites 't' without a request")]
+#[case::two_over_the_same_bytes(|| {
+    let mut plan = window(&[]);
+    put(&mut plan, "y", 32);
+    plan.chunks[2].overwrites = Some(PlannedLink::new(0, 32));
+    plan
+}, "'t' is overwritten by both 's' and 'y'")]
+#[case::link_missing(|| {
+    let mut plan = window(EXACT);
+    plan.chunks[1].overwrites = None;
+    plan
+}, "'s' is written over 't', but the plan has no link for this")]
+#[case::window_too_small(|| window(&[[4, 5, 0, 31]]),
+    "'t' needs its bytes [31, 32) in step 4, but the plan lists only others for this step")]
+#[case::windows_with_a_gap(|| window(&[[4, 5, 0, 12], [4, 5, 16, 32]]),
+    "'t' needs its bytes [12, 16) in step 4, but the plan lists only others for this step")]
+#[case::window_too_early(|| window(&[[3, 5, 0, 32]]),
+    "'t' needs its bytes [32, 64) in step 3, but the plan lists only others for this step")]
+#[case::hole(|| window(&[[4, 5, 0, 0]]),
+    "'t' needs its bytes [0, 32) in step 4, but the plan lists only others for this step")]
+#[case::window_after_the_end(|| window(&[[4, 6, 0, 32]]),
+    "the plan lists the bytes [0, 32) of 't' for the steps [4, 6), which are none or not all in its life")]
+#[case::window_beyond_the_chunk(|| window(&[[4, 5, 0, 65]]),
+    "the plan lists the bytes [0, 65) of 't' for the steps [4, 5), which are none or not all in its life")]
+#[case::window_without_steps(|| window(&[[4, 4, 0, 32]]),
+    "the plan lists the bytes [0, 32) of 't' for the steps [4, 4), which are none or not all in its life")]
+#[case::shorter_life(|| {
+    let mut plan = window(&[]);
+    plan.chunks[0].end = 4;
+    plan
+}, "the end of 't' is 5, but the plan says 4")]
+#[case::low_bound(|| {
+    let mut plan = window(EXACT);
+    (plan.lower_bound, plan.proven_optimal) = (63, false);
+    plan
+}, "the lower bound, the most bytes alive at once, is 64, but the plan says 63")]
+#[case::peak(|| {
+    let mut plan = window(EXACT);
+    plan.peak_step = 1;
+    plan
+}, "the first step with the most bytes alive is 0, but the plan says 1")]
+fn a_wrong_plan_by_byte_is_refused(#[case] spoil: fn() -> Plan, #[case] message: &str) {
+    let plan = spoil();
+    let found: Vec<String> = verify(&glu(), &plan).iter().map(ToString::to_string).collect();
+    assert!(found.iter().any(|found| found.contains(message)), "{found:#?}");
+}
+
+/// `z` may lie in the half of `t` that nobody reads any more, if the plan says that `t` does not need it.
+#[rstest]
+#[case(&[[3, 5, 0, 8]], None)]
+#[case(&[], Some("'t' and 'z' are both alive in step 3 and share the bytes [8, 16)"))]
+fn a_new_chunk_lies_in_bytes_that_are_over(
+    #[case] windows: &[[u64; 4]],
+    #[case] message: Option<&str>,
+) {
+    let view = |name: &str, low| Output::new(name, 8).reads_at("t", low);
+    let halves = Operator::new("split").inputs(["t"]).output(view("a", 0)).output(view("b", 8));
+    let sequence = OpSequence::builder()
+        .operator(Operator::new("m").output(Output::new("t", 16)))
+        .operator(halves)
+        .operator(Operator::new("n").inputs(["b"]))
+        .operator(Operator::new("o").output(Output::new("z", 8)))
+        .operator(Operator::new("p").inputs(["a", "z"]))
+        .build()
+        .unwrap();
+    let windows = windows.iter().map(|&[begin, end, low, high]| {
+        json!({"chunk": 0, "begin": begin, "end": end, "low": low, "high": high})
+    });
+    let tensor = |name: &str, chunk: u64, offset: u64, size: u64| json!({"name": name, "chunk": chunk, "offset": offset, "size": size});
+    let plan = read(json!({
+        "format": "memplan-plan/2", "pool_size": 16, "lower_bound": 16, "naive_size": 24,
+        "alignment": 1, "steps": 5, "peak_step": 0, "windows": windows.collect::<Vec<_>>(),
+        "pools": [{"name": "pool", "size": 16}], "traffic": 0, "objective": [0, 16],
+        "chunks": [
+            {"id": 0, "name": "t", "size": 16, "begin": 0, "end": 5, "offset": 0},
+            {"id": 1, "name": "z", "size": 8, "begin": 3, "end": 5, "offset": 8},
+        ],
+        "tensors": [tensor("t", 0, 0, 16), tensor("a", 0, 0, 8), tensor("b", 0, 8, 8),
+            tensor("z", 1, 8, 8)],
+    }));
+    let found: Vec<String> = verify(&sequence, &plan).iter().map(ToString::to_string).collect();
+    assert_eq!(found, Vec::from_iter(message.map(str::to_owned)));
+    assert_eq!(execute(&sequence, &plan), []);
+}
+
+/// An output of the last operator must not be written over a graph output, even if nobody reads it.
+#[rstest]
+#[case::all(0, 8)]
+#[case::some_of_it(4, 4)]
+fn nothing_is_written_over_what_is_kept(#[case] offset: u64, #[case] size: u64) {
+    let dead = Output::new("y", size).overwrites_at("x", offset);
+    let sequence = OpSequence::builder()
+        .operator(Operator::new("a").output(Output::new("x", 8)))
+        .operator(Operator::new("b").inputs(["x"]).output(dead))
+        .output("x")
+        .build()
+        .unwrap();
+    let plan = read(json!({
+        "format": "memplan-plan/1", "pool_size": 8, "lower_bound": 8, "naive_size": 8 + size,
+        "alignment": 1, "steps": 2, "peak_step": 0,
+        "chunks": [
+            {"id": 0, "name": "x", "size": 8, "begin": 0, "end": 2, "offset": 0},
+            {"id": 1, "name": "y", "size": size, "begin": 1, "end": 2, "offset": offset,
+                "overwrites": {"chunk": 0, "offset": offset}},
+        ],
+        "tensors": [{"name": "x", "chunk": 0, "offset": 0, "size": 8},
+            {"name": "y", "chunk": 1, "offset": offset, "size": size}],
+    }));
+    let found: Vec<String> = verify(&sequence, &plan).iter().map(ToString::to_string).collect();
+    assert_eq!(found, ["'y' overwrites 'x', which must be kept after the last step"]);
+    assert_eq!(execute(&sequence, &plan).len(), 1);
 }
