@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use memplan::{
-    OpSequence, Plan, PlannedLink, Problem, TensorPlace,
+    OpSequence, Plan, PlannedChunk, PlannedLink, Problem, TensorPlace,
     problem::{ChunkId, Request},
     sequence::{Dependency, Origin},
 };
@@ -28,13 +28,25 @@ struct Occupant {
     /// The index of the occupant that it is written over, whose bytes it shares in its first step.
     over: Option<usize>,
     bytes: Bytes,
+    /// By byte from `low` on: the step after the last in which it is needed. Padding has the end of the last byte.
+    ends: Vec<u64>,
+    /// True if it must survive the last step, by byte.
+    kept: Vec<bool>,
 }
 
 impl Occupant {
     fn new(plan: &Plan, memory: Memory, steps: (u64, u64), low: u64, size: u64) -> Self {
         let padding = if memory == Memory::Pool && size > 0 { plan.padding } else { 0 };
         let bytes = (low..low + size + padding).map(|byte| (memory, byte)).collect();
-        Self { begin: steps.0, end: steps.1, low, size, over: None, bytes }
+        let count = usize::try_from(size).unwrap();
+        let (ends, kept) = (vec![steps.1; count], vec![false; count]);
+        Self { begin: steps.0, end: steps.1, low, size, over: None, bytes, ends, kept }
+    }
+
+    /// The step after the last in which it needs a byte of its own.
+    fn end_of(&self, (_, byte): (Memory, u64)) -> u64 {
+        let at = usize::try_from(byte - self.low).unwrap();
+        self.ends.get(at).or(self.ends.last()).copied().unwrap_or(self.end)
     }
 
     /// Returns whether it needs its bytes for itself in a step.
@@ -45,11 +57,22 @@ impl Occupant {
 
 /// Returns whether no two occupants share a byte in a step, except an overwriter in its first step.
 fn no_occupant_is_disturbed(occupants: &[Occupant], steps: u64) -> bool {
+    for new in occupants {
+        let Some(old) = new.over.map(|over| &occupants[over]) else { continue };
+        let shared = (new.low.max(old.low)..(new.low + new.size).min(old.low + old.size))
+            .map(|byte| usize::try_from(byte - old.low).unwrap());
+        let is_lost = |byte: usize| {
+            old.ends[byte] > new.begin + 1 || old.kept[byte] && new.begin + 1 == steps
+        };
+        if shared.into_iter().any(is_lost) {
+            return false;
+        }
+    }
     for step in 0..steps {
         let mut holders: BTreeMap<(Memory, u64), Vec<usize>> = BTreeMap::new();
         for (at, occupant) in occupants.iter().enumerate() {
-            if occupant.begin <= step && step < occupant.end {
-                for &byte in &occupant.bytes {
+            if occupant.begin <= step {
+                for &byte in occupant.bytes.iter().filter(|&&byte| step < occupant.end_of(byte)) {
                     holders.entry(byte).or_default().push(at);
                 }
             }
@@ -72,7 +95,41 @@ fn no_occupant_is_disturbed(occupants: &[Occupant], steps: u64) -> bool {
 }
 
 /// Returns the figures that a plan must state: the bytes with one buffer per chunk, the bytes alive
-/// at the peak, and the first step of the peak.
+/// at the peak, and the first step of the peak, if each byte counts until its own end.
+fn figures_by_byte(plan: &Plan, occupants: &[Occupant], steps: u64) -> (u64, u64, u64) {
+    let align = |bytes: u64| bytes.next_multiple_of(plan.alignment);
+    // Memory of supplied tensors counts in no figure.
+    let in_pool = |one: &&Occupant| one.bytes.iter().all(|byte| byte.0 == Memory::Pool);
+    let of_pool: Vec<Occupant> = occupants.iter().filter(in_pool).cloned().collect();
+    let (one_each, ..) = figures(plan, &of_pool, steps);
+    let (mut most, mut peak) = (0, 0);
+    for step in 0..steps {
+        let (mut plain, mut cells) = (0, 0);
+        for one in occupants.iter().filter(in_pool).filter(|one| one.begin <= step) {
+            // In its first step, the bytes of both count for the one below.
+            let under = one.over.filter(|_| one.begin == step).map(|over| &occupants[over]);
+            let is_shared = |byte| {
+                under.is_some_and(|old| old.bytes.contains(&byte) && old.end_of(byte) > step)
+            };
+            let needed = one.bytes.iter().map(|&byte| byte);
+            let needed: Vec<u64> = needed
+                .filter(|&byte| one.end_of(byte) > step && !is_shared(byte))
+                .map(|(_, byte)| byte)
+                .collect();
+            plain += needed.len() as u64;
+            for run in needed.chunk_by(|a, b| a + 1 == *b) {
+                cells += align(run[run.len() - 1] + 1) - align(run[0]);
+            }
+        }
+        let needed = align(plain).max(cells);
+        if needed > most {
+            (most, peak) = (needed, step);
+        }
+    }
+    (one_each, most, peak)
+}
+
+/// As [`figures_by_byte`], but each occupant counts as a whole.
 fn figures(plan: &Plan, occupants: &[Occupant], steps: u64) -> (u64, u64, u64) {
     let align = |bytes: u64| bytes.next_multiple_of(plan.alignment);
     let in_pool = occupants.iter().filter(|one| one.size > 0);
@@ -92,9 +149,8 @@ fn figures(plan: &Plan, occupants: &[Occupant], steps: u64) -> (u64, u64, u64) {
 }
 
 /// Returns whether the pool, the alignment, the links and the objects of the chunk table are right.
-fn table_is_right(plan: &Plan) -> bool {
+fn table_is_right(plan: &Plan, is_of_sequence: bool) -> bool {
     let mut top = 0;
-    let mut overwriters = vec![0; plan.chunks.len()];
     for (at, chunk) in plan.chunks.iter().enumerate() {
         let padded = if chunk.size > 0 { chunk.size + plan.padding } else { 0 };
         let Some(end) = chunk.offset.checked_add(padded) else { return false };
@@ -107,31 +163,59 @@ fn table_is_right(plan: &Plan) -> bool {
             None => top = top.max(end),
             Some(PlannedLink { chunk: old, offset, .. }) => {
                 let Some(overwritten) = plan.chunks.get(old) else { return false };
-                overwriters[old] += 1;
                 let inside = offset.saturating_add(chunk.size) <= overwritten.size;
                 let placed = chunk.offset == overwritten.offset.saturating_add(offset);
-                if !inside || !placed || chunk.begin + 1 != overwritten.end || old == at {
+                // Other bytes of the chunk of a sequence may live on.
+                let is_early =
+                    chunk.begin + 1 < overwritten.end && chunk.begin >= overwritten.begin;
+                let in_time = chunk.begin + 1 == overwritten.end || is_of_sequence && is_early;
+                let is_twice = plan.chunks[..at].iter().any(|first| {
+                    let shares = chunk.offset.max(first.offset)
+                        < (chunk.offset + chunk.size).min(first.offset + first.size);
+                    first.overwrites.is_some_and(|link| link.chunk == old)
+                        && (!is_of_sequence || shares)
+                });
+                if !inside || !placed || !in_time || old == at || is_twice {
                     return false;
                 }
             }
         }
     }
-    // No chunk is overwritten twice, and no chain is a cycle.
+    // No chain is a cycle.
     let mut in_chains = 0;
-    for root in (0..plan.chunks.len()).filter(|&at| plan.chunks[at].overwrites.is_none()) {
-        let mut member = Some(root);
-        while let Some(at) = member {
-            in_chains += 1;
-            let overwrites = |new: &usize| plan.chunks[*new].overwrites.map(|link| link.chunk);
-            member = (0..plan.chunks.len()).find(|new| overwrites(new) == Some(at));
-        }
+    let roots = (0..plan.chunks.len()).filter(|&at| plan.chunks[at].overwrites.is_none());
+    let mut open: Vec<usize> = roots.collect();
+    while let Some(at) = open.pop() {
+        in_chains += 1;
+        let overwrites = |new: &usize| plan.chunks[*new].overwrites.map(|link| link.chunk);
+        open.extend((0..plan.chunks.len()).filter(|new| overwrites(new) == Some(at)));
     }
-    overwriters.iter().all(|&count| count <= 1)
-        && in_chains == plan.chunks.len()
+    in_chains == plan.chunks.len()
         && top.next_multiple_of(plan.alignment) == plan.pool_size
         && plan.lower_bound <= plan.pool_size
         && (!plan.proven_optimal || plan.lower_bound == plan.pool_size)
         && objects_are_right(plan)
+}
+
+/// Returns whether no two chunks of a sequence share a byte in a step. From the step after it begins, an overwriter has
+/// its bytes instead of the chunk under it.
+fn table_is_disjoint(plan: &Plan, steps: u64) -> bool {
+    let occupant = |chunk: &PlannedChunk| {
+        let steps = (chunk.begin, chunk.end);
+        let mut one = Occupant::new(plan, Memory::Pool, steps, chunk.offset, chunk.size);
+        one.over = chunk.overwrites.map(|link| link.chunk);
+        one
+    };
+    let mut occupants: Vec<Occupant> = plan.chunks.iter().map(occupant).collect();
+    for chunk in &plan.chunks {
+        let Some(link) = chunk.overwrites else { continue };
+        let old = &mut occupants[link.chunk];
+        for byte in 0..chunk.size {
+            let end = &mut old.ends[usize::try_from(link.offset + byte).unwrap()];
+            *end = (*end).min(chunk.begin + 1);
+        }
+    }
+    no_occupant_is_disturbed(&occupants, steps)
 }
 
 fn objects_are_right(plan: &Plan) -> bool {
@@ -176,7 +260,7 @@ pub fn is_right_for_problem(problem: &Problem, plan: &Plan) -> bool {
             return false;
         }
     }
-    if !table_is_right(plan) {
+    if !table_is_right(plan, false) {
         return false;
     }
     let link = |id: ChunkId| {
@@ -257,7 +341,7 @@ fn places(sequence: &OpSequence, plan: &Plan) -> Option<Vec<Place>> {
 
 /// Returns whether a plan is right for a sequence with known sizes.
 pub fn is_right_for_sequence(sequence: &OpSequence, plan: &Plan) -> bool {
-    if !plan.alignment.is_power_of_two() || !table_is_right(plan) {
+    if !plan.alignment.is_power_of_two() || !table_is_right(plan, true) {
         return false;
     }
     let Some(places) = places(sequence, plan) else { return false };
@@ -277,14 +361,17 @@ pub fn is_right_for_sequence(sequence: &OpSequence, plan: &Plan) -> bool {
     let in_pool = |one: &&Occupant| one.bytes.iter().all(|byte| byte.0 == Memory::Pool);
     let of_pool: Vec<Occupant> = occupants.iter().filter(in_pool).cloned().collect();
     let steps = sequence.operators().len() as u64;
-    let (one_each, most, peak) = figures(plan, &of_pool, steps.max(1));
+    let counted =
+        [figures(plan, &of_pool, steps.max(1)), figures_by_byte(plan, &occupants, steps.max(1))];
+    let is_counted = |&(one_each, most, peak): &(u64, u64, u64)| {
+        one_each == plan.naive_size && most <= plan.lower_bound && peak == plan.peak_step
+    };
     holds_so
         && run.tensors_are_in_their_chunks()
         && plan.steps == steps
-        && one_each == plan.naive_size
-        && most <= plan.lower_bound
-        && peak == plan.peak_step
+        && counted.iter().any(is_counted)
         && no_occupant_is_disturbed(&occupants, steps.max(1))
+        && table_is_disjoint(plan, steps.max(1))
 }
 
 /// The content of a chunk.
@@ -418,9 +505,8 @@ impl Run<'_> {
         }
     }
 
-    /// Returns the tensors that must last to the end: graph outputs, and the newest state of
-    /// variables in the pool.
-    fn kept(&self) -> Vec<usize> {
+    /// Returns the newest state of variables in the pool.
+    fn states(&self) -> Vec<usize> {
         let tensors = self.sequence.tensors();
         let mut state: Vec<bool> = tensors.iter().map(|t| t.origin == Origin::Weight).collect();
         for output in self.sequence.operators().iter().flat_map(|operator| &operator.outputs) {
@@ -438,8 +524,12 @@ impl Run<'_> {
                 }
             }
         }
-        let mut kept: Vec<usize> =
-            (0..tensors.len()).filter(|&at| state[at] && self.is_in(at, true)).collect();
+        (0..tensors.len()).filter(|&at| state[at] && self.is_in(at, true)).collect()
+    }
+
+    /// Returns the written tensors that must last to the end, or some of whose bytes must.
+    fn kept(&self) -> Vec<usize> {
+        let mut kept = self.states();
         kept.extend(self.sequence.outputs().iter().map(|output| self.shown[output.index()]));
         kept
     }
@@ -461,6 +551,53 @@ impl Run<'_> {
         (begin as u64, end as u64)
     }
 
+    /// Follows each byte of a written tensor to its last reader.
+    fn follow_bytes(&self, written: usize, new: &mut Occupant) {
+        let operators = self.sequence.operators();
+        new.ends.fill(new.begin + 1);
+        let low = new.low;
+        let mut read = |tensor: usize, end: u64, is_kept: bool| {
+            let Some((_, at, _)) = self.places[tensor].filter(|_| self.shown[tensor] == written)
+            else {
+                return;
+            };
+            let first = usize::try_from(at - low).unwrap();
+            for byte in first..first + usize::try_from(self.size(tensor)).unwrap() {
+                new.ends[byte] = new.ends[byte].max(end);
+                new.kept[byte] |= is_kept;
+            }
+        };
+        let viewed = |output: usize| match self.sequence.tensors()[output].origin {
+            Origin::Output { dependency: Dependency::Reads { input, .. }, .. } => {
+                Some(input.index())
+            }
+            _ => None,
+        };
+        for (step, operator) in operators.iter().enumerate() {
+            let end = step as u64 + 1;
+            let outputs = || operator.outputs.iter().map(|output| output.index());
+            let is_shown = |output: usize| {
+                viewed(output).is_some() && (self.shown[output] != output || self.size(output) == 0)
+            };
+            let only_shows = operator.outputs.len() > 0 && outputs().all(is_shown);
+            for input in operator.inputs.iter().map(|input| input.index()) {
+                if !only_shows || outputs().all(|output| viewed(output) != Some(input)) {
+                    read(input, end, false);
+                }
+            }
+            outputs()
+                .filter(|&output| self.shown[output] != output)
+                .for_each(|view| read(view, end, false));
+        }
+        let steps = operators.len() as u64;
+        for output in self.sequence.outputs() {
+            read(output.index(), steps, true);
+        }
+        if self.states().contains(&written) {
+            read(written, steps, true);
+        }
+    }
+
     /// Returns everything that occupies memory, and the contents of each chunk.
     fn occupants(&self, over: &[Option<usize>]) -> Option<(Vec<Occupant>, Vec<Vec<Held>>)> {
         let kept = self.kept();
@@ -471,6 +608,7 @@ impl Run<'_> {
             let Some((memory, low, chunk)) = self.places[at] else { continue };
             let steps = self.steps(at, &kept);
             let mut new = Occupant::new(self.plan, memory, steps, low, self.size(at));
+            self.follow_bytes(at, &mut new);
             let old = over[at].and_then(|old| Some((old, of_tensor[old]?)));
             let old = old.filter(|&(_, old)| new.bytes.is_subset(&occupants[old].bytes));
             new.over = old.map(|(_, old)| old);
