@@ -28,7 +28,7 @@ impl Kept<'_> {
     /// Says it in a sentence: `t is kept by its view a (32 B of 64 B) until step 4.`
     pub(super) fn sentence(&self, plan: &Plan, chunk: usize, times: Times<'_>) -> String {
         let mut names: Vec<String> =
-            self.views.iter().take(SHOWN).map(|name| short(name).to_string()).collect();
+            self.views.iter().take(SHOWN).map(|name| short(name)).collect();
         if let Some(more) = self.views.len().checked_sub(SHOWN).filter(|&more| more > 0) {
             names.push(count(more as u64, "other"));
         }

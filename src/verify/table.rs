@@ -28,10 +28,8 @@ pub(super) fn check(plan: &Plan, links: Links) -> Vec<Violation> {
     check_links(plan, links, &mut violations);
     check_objects(plan, &mut violations);
     let gathered = gathered(plan, &mut violations);
-    let boxes = Boxes::of(plan);
-    let rectangles: Vec<_> = if links == Links::OfProblem || boxes.are_simple() {
-        (0..plan.chunks.len()).flat_map(|at| rectangles(plan, at)).collect()
-    } else {
+    let boxes = (links == Links::OfSequence).then(|| Boxes::of(plan));
+    let rectangles: Vec<_> = if let Some(boxes) = boxes.filter(|boxes| !boxes.are_simple()) {
         let rectangle = |(owner, PlacedBox { begin, end, low, high })| Rectangle {
             owner,
             begin,
@@ -40,6 +38,8 @@ pub(super) fn check(plan: &Plan, links: Links) -> Vec<Violation> {
             high,
         };
         boxes.all().map(rectangle).collect()
+    } else {
+        (0..plan.chunks.len()).flat_map(|at| rectangles(plan, at)).collect()
     };
     violations.extend(overlaps(
         &rectangles,

@@ -111,7 +111,7 @@ fn figures_by_byte(plan: &Plan, occupants: &[Occupant], steps: u64) -> (u64, u64
             let is_shared = |byte| {
                 under.is_some_and(|old| old.bytes.contains(&byte) && old.end_of(byte) > step)
             };
-            let needed = one.bytes.iter().map(|&byte| byte);
+            let needed = one.bytes.iter().copied();
             let needed: Vec<u64> = needed
                 .filter(|&byte| one.end_of(byte) > step && !is_shared(byte))
                 .map(|(_, byte)| byte)
@@ -579,7 +579,7 @@ impl Run<'_> {
             let is_shown = |output: usize| {
                 viewed(output).is_some() && (self.shown[output] != output || self.size(output) == 0)
             };
-            let only_shows = operator.outputs.len() > 0 && outputs().all(is_shown);
+            let only_shows = !operator.outputs.is_empty() && outputs().all(is_shown);
             for input in operator.inputs.iter().map(|input| input.index()) {
                 if !only_shows || outputs().all(|output| viewed(output) != Some(input)) {
                     read(input, end, false);

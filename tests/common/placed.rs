@@ -73,15 +73,15 @@ impl Placed {
         let kind = random.int_in_range(0..=9)?;
         let count =
             if kind < 4 { random.int_in_range(1..=3)? } else { random.int_in_range(0..=2)? };
-        for at in 0..count {
+        for at in 0_u64..count {
             let of = step.inputs[random.choose_index(step.inputs.len())?];
             let (tie, size) = match kind {
                 // A split, or a view of a view.
                 0..4 if of > 0 && self.tensors[of].size > 0 => {
                     let size = self.tensors[of].size;
                     let low = random.int_in_range(0..=size - 1)?;
-                    let is_half = size % 2 == 0 && random.ratio(2, 3)?;
-                    let low = if is_half { size / 2 * (at as u64 % 2) } else { low };
+                    let is_half = size.is_multiple_of(2) && random.ratio(2, 3)?;
+                    let low = if is_half { size / 2 * (at % 2) } else { low };
                     let most = if is_half { size / 2 } else { size - low };
                     let size = if is_half { most } else { random.int_in_range(0..=most)? };
                     (Tie::View(of, low, random.ratio(1, 10)?), size)
@@ -266,14 +266,9 @@ impl Placed {
             };
             chunk_of[at] = Some(table.chunks.len());
             let steps = [made, ends[at].0];
-            table.add(
-                &format!("t{at}"),
-                tensor.size,
-                steps,
-                (tensor.place, over),
-                &ends[at].1,
-                widen,
-            );
+            let name = format!("t{at}");
+            let (size, place) = (tensor.size, tensor.place);
+            table.add(Row { name, size, steps, place, over, ends: ends[at].1.clone() }, widen);
             if let Tie::Gather(parts) = &tensor.tie {
                 for &(part, offset) in
                     parts.iter().filter(|&&(part, offset)| part > 0 && self.is_at(part, at, offset))
@@ -293,7 +288,8 @@ impl Placed {
             let (size, place) = step.workspace;
             let steps = [at as u64, at as u64 + 1];
             let ends = vec![at as u64 + 1; usize_of(size)];
-            table.add(&format!("op{at}.workspace"), size, steps, (place, None), &ends, None);
+            let name = format!("op{at}.workspace");
+            table.add(Row { name, size, steps, place, over: None, ends }, None);
         }
         let tensors = (1..self.tensors.len()).map(|at| {
             let Tensor { size, place, .. } = self.tensors[at];
@@ -301,8 +297,18 @@ impl Placed {
             let offset = if chunk.is_some() { place } else { 0 };
             json!({"name": format!("t{at}"), "chunk": chunk, "offset": offset, "size": size})
         });
-        table.plan(tensors.collect(), self.steps.len())
+        table.plan(&tensors.collect::<Vec<_>>(), self.steps.len())
     }
+}
+
+/// A chunk whose bytes are needed from the first of the steps until `ends`.
+struct Row {
+    name: String,
+    size: u64,
+    steps: [u64; 2],
+    place: u64,
+    over: Option<Value>,
+    ends: Vec<u64>,
 }
 
 /// The table of a plan.
@@ -318,16 +324,9 @@ struct Table {
 }
 
 impl Table {
-    /// Adds a chunk: its bytes are needed from the first of the steps until `ends`.
-    fn add(
-        &mut self,
-        name: &str,
-        size: u64,
-        [begin, end]: [u64; 2],
-        (place, over): (u64, Option<Value>),
-        ends: &[u64],
-        widen: Option<u64>,
-    ) {
+    /// Adds a chunk.
+    fn add(&mut self, row: Row, widen: Option<u64>) {
+        let Row { name, size, steps: [begin, end], place, over, ends } = row;
         let chunk = self.chunks.len();
         self.naive_size += size;
         self.top = if over.is_none() { self.top.max(place + size) } else { self.top };
@@ -354,7 +353,7 @@ impl Table {
         }
     }
 
-    fn plan(self, tensors: Vec<Value>, steps: usize) -> Plan {
+    fn plan(self, tensors: &[Value], steps: usize) -> Plan {
         let alive = |step: usize| self.needed.iter().filter(|at| at.0 == step as u64).count();
         let most = (0..steps).map(alive).max().unwrap_or(0);
         let peak = (0..steps).find(|&step| alive(step) == most).unwrap_or(0);
