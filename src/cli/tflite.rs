@@ -38,8 +38,28 @@ pub(crate) fn read(path: &Path, args: &InputArgs) -> Result<TfliteModel, Failure
     let bytes = files::read(path, args.max_input)?;
     let options = options(path, args)?;
     let survey = survey(&bytes, path, &options)?;
+    check_supported(&survey, path)?;
     note_taken(&survey, path);
     Ok(TfliteModel { bytes, survey, options })
+}
+
+/// The most operators that an error names.
+const MAX_NAMED: usize = 5;
+
+/// Refuses a model that the runtime cannot load or run: figures for it would be of no use.
+fn check_supported(survey: &Survey, path: &Path) -> Result<(), Failure> {
+    let unsupported = &survey.unsupported;
+    let others = match unsupported.len().saturating_sub(MAX_NAMED) {
+        _ if unsupported.is_empty() => return Ok(()),
+        0 => String::new(),
+        others => format!("; and {others} more"),
+    };
+    let named: Vec<&str> = unsupported.iter().take(MAX_NAMED).map(String::as_str).collect();
+    let words = format!(
+        "TensorFlow Lite Micro cannot run this model: {}{others}. Plan it for TensorFlow Lite's interpreter with --runtime tflite; or, if your build has kernels of its own for these operators, state their scratch memory with --scratch, 0 for none",
+        named.join("; ")
+    );
+    Err(about(path, words))
 }
 
 /// Notes which shapes of inputs the file does not fix.
@@ -60,6 +80,7 @@ pub(crate) fn sequence(
     options: &ImportOptions,
 ) -> Result<OpSequence, Failure> {
     let survey = survey(bytes, path, options)?;
+    check_supported(&survey, path)?;
     note_taken(&survey, path);
     Ok(survey.sequence)
 }

@@ -214,6 +214,38 @@ fn single(code: i32, tensors: Vec<Tensor>, options: Vec<Field>) -> Subgraph {
     }
 }
 
+/// What the runtime itself refuses when it loads such a model, or when it runs it.
+#[rstest]
+#[case::half(6, vec![Tensor { data: vec![0; 8], ..tensor("x", 1, &[4]) }], tensor("y", FLOAT32, &[4]), "DEQUANTIZE: no kernel for FLOAT16 to FLOAT32 (operator 0)")]
+#[case::type_of_input(59, vec![tensor("x", INT8, &[4])], tensor("y", INT8, &[4]), "NEG: no kernel for INT8 (operator 0)")]
+#[case::no_kernel(69, vec![tensor("x", INT8, &[4]), constant("n", &[2])], tensor("y", INT8, &[8]), "TILE: no kernel (operator 0)")]
+#[case::hybrid(9, vec![tensor("x", FLOAT32, &[1, 4]), Tensor { data: vec![0; 8], ..tensor("w", INT8, &[2, 4]) }], tensor("y", FLOAT32, &[1, 2]), "FULLY_CONNECTED: no kernel for FLOAT32 with weights of INT8 (operator 0)")]
+#[case::constant(34, vec![tensor("x", INT8, &[4]), tensor("by", 2, &[1, 2])], tensor("y", INT8, &[6]), "PAD: 'by' must be a constant (operator 0)")]
+#[case::known(0, vec![tensor("x", INT8, &[4]), tensor("z", INT8, &[4])], tensor("y", INT8, &[4]), "")]
+fn operators_that_the_runtime_lacks_are_named(
+    #[case] code: i32,
+    #[case] mut tensors: Vec<Tensor>,
+    #[case] output: Tensor,
+    #[case] expected: &str,
+) {
+    tensors.push(output);
+    let bytes = model(&[single(code, tensors, vec![])]);
+    assert_eq!(surveyed(&bytes).unsupported.join(", "), expected);
+    let interpreter = TfliteOptions::default().runtime(Runtime::Interpreter);
+    let found = survey(&bytes, &ImportOptions::default().tflite(interpreter)).unwrap();
+    assert_eq!(found.unsupported, [""; 0]);
+}
+
+#[test]
+fn operators_that_the_runtime_lacks_are_counted() {
+    let mut main = chain();
+    main.operators[1].0 = 59;
+    main.operators.push((59, vec![6], vec![7], vec![]));
+    main.tensors.push(tensor("z", INT8, &[1, 256]));
+    let found = surveyed(&model(&[main]));
+    assert_eq!(found.unsupported, ["NEG: no kernel for INT8 (2 operators, from 1)"]);
+}
+
 fn with_flag(slot: usize, value: i32) -> Vec<Field> {
     let mut options = vec![Field::Absent; slot];
     options.push(Field::Int(value));

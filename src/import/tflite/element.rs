@@ -12,8 +12,10 @@ impl Element {
     pub(crate) const INT4: Self = Self(17);
     /// A handle of a variable, a number.
     pub(crate) const RESOURCE: Self = Self(13);
-    const INT32: Self = Self(2);
-    const INT64: Self = Self(4);
+    pub(crate) const INT32: Self = Self(2);
+    pub(crate) const UINT8: Self = Self(3);
+    pub(crate) const UINT32: Self = Self(15);
+    pub(crate) const INT64: Self = Self(4);
 
     /// The bits of an element; `None` for types that are not stored as arrays of numbers.
     pub(crate) fn bits(self) -> Option<u64> {

@@ -52,6 +52,7 @@ use tracing::debug;
 use crate::{
     OpSequence,
     import::{ImportOptions, NotInPlace},
+    printable::printable,
 };
 use {
     arena::{Names, Scratch},
@@ -75,7 +76,43 @@ pub struct Survey {
     /// The inputs whose sizes the file leaves open, with the shapes that are taken: those that the file
     /// states, which the runtime uses unless the application resizes them.
     pub taken_inputs: Vec<String>,
+    /// The operators that TensorFlow Lite Micro cannot load or run, with the reasons: it then has no arena, and
+    /// a plan for it is of no use. An operator whose scratch memory is stated counts as one that the
+    /// caller's build has.
+    pub unsupported: Vec<String>,
 }
+
+/// The operators that the runtime cannot load or run.
+fn unsupported(model: &Model, options: &TfliteOptions) -> Vec<String> {
+    if options.runtime != Runtime::Micro {
+        return Vec::new();
+    }
+    let operators = model.subgraphs.iter().enumerate().flat_map(|(subgraph, of)| {
+        (0..of.operators.len()).map(move |operator| model::OperatorAt { subgraph, operator })
+    });
+    // By reason: the first operator, and how many there are.
+    let mut found: Vec<(String, String, usize)> = Vec::new();
+    for at in operators {
+        let op = ops::Op::new(model, at);
+        let kind = model.kind(op.operator);
+        let is_stated = options.scratch.of(kind, at.subgraph, at.operator).is_some();
+        let Some(reason) = ops::unsupported(&op).filter(|_| !is_stated) else { continue };
+        let reason = format!("{}: {reason}", printable(kind));
+        if let Some((.., times)) = found.iter_mut().find(|(known, ..)| *known == reason) {
+            *times += 1;
+        } else if found.len() < MAX_REASONS {
+            found.push((reason, at.written(), 1));
+        }
+    }
+    let text = |(reason, first, times): (String, String, usize)| match times {
+        1 => format!("{reason} (operator {first})"),
+        times => format!("{reason} ({times} operators, from {first})"),
+    };
+    found.into_iter().map(text).collect()
+}
+
+/// The most reasons that are listed.
+const MAX_REASONS: usize = 16;
 
 /// Reads a TensorFlow Lite model.
 ///
@@ -105,6 +142,7 @@ pub fn survey(bytes: &[u8], options: &ImportOptions) -> Result<Survey, TfliteErr
     let events = walk::events(&model)?;
     let mut names = Names::of(&model);
     let taken_inputs = shapes::infer(&mut model, &names, options)?;
+    let unsupported = unsupported(&model, &options.tflite);
     let scratch = Scratch::of(&model, &options.tflite)?;
     let runtime = options.tflite.runtime;
     let (arena, shares) = match runtime {
@@ -137,5 +175,5 @@ pub fn survey(bytes: &[u8], options: &ImportOptions) -> Result<Survey, TfliteErr
         buffers = arena.buffers.len(),
         "read a TensorFlow Lite model",
     );
-    Ok(Survey { sequence, not_in_place, arena, operators, taken_inputs })
+    Ok(Survey { sequence, not_in_place, arena, operators, taken_inputs, unsupported })
 }

@@ -438,13 +438,28 @@ fn scratch_memory_is_stated_in_a_file() {
 }
 
 #[test]
-fn unknown_scratch_memory_is_reported() {
+fn no_figure_is_given_for_a_model_that_the_runtime_cannot_run() {
     let mut main = chain();
     main.operators[1].0 = code::CUSTOM;
     let folder = Folder::of(&[main]);
-    let out = memplan(&["plan", &folder.model]).out;
-    assert!(out.contains("Scratch memory not known"), "{out}");
-    assert!(out.contains("(TheirOperator)"), "{out}");
+    let scratch = folder.with("scratch.txt", "TheirOperator 0");
+    for command in ["plan", "explain", "show", "compare", "ops", "reorder"] {
+        let Run { code, out, err } = memplan(&[command, &folder.model]);
+        assert_eq!((code, &*out), (2, ""), "{command}");
+        assert!(
+            err.contains("cannot run this model: TheirOperator: a custom operator (operator 1)"),
+            "{err}"
+        );
+        assert!(err.contains("--runtime tflite") && err.contains("--scratch"), "{err}");
+        // A build may have kernels of its own, and the interpreter as well.
+        let own = memplan(&[command, &folder.model, "--scratch", &scratch]);
+        assert_eq!(own.code, 0, "{command}: {}", own.err);
+        let other = memplan(&[command, &folder.model, "--runtime", "tflite"]);
+        assert_eq!(other.code, 0, "{command}: {}", other.err);
+    }
+    let planned = folder.path("planned.tflite");
+    assert_eq!(memplan(&["plan", &folder.model, "-o", &planned]).code, 2);
+    assert!(!std::path::Path::new(&planned).exists());
 }
 
 #[rstest]

@@ -2,9 +2,11 @@
 
 pub(crate) mod overlap;
 pub(crate) mod scratch;
+mod support;
 mod table;
 mod views;
 
+pub(crate) use support::unsupported;
 pub(crate) use table::{Memory, find, writes_early};
 
 use crate::import::tflite::model::{Model, Operator, OperatorAt, Tensor};
