@@ -31,7 +31,14 @@ pub struct ArenaEntry {
     pub unknown_scratch: Vec<String>,
     /// Memory that the runtime needs besides and these figures do not count.
     pub not_included: Vec<String>,
-    /// Bytes of variables, which are not counted.
+    /// Bytes of the tail of the arena, which these figures do not count; omitted if it is not known. The sum
+    /// with `own` or `planned` is the whole arena.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tail: Option<Bytes>,
+    /// The release of the runtime that the tail is for; omitted with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tail_release: Option<Box<str>>,
+    /// Bytes of variables, which lie in the tail or elsewhere.
     pub variables: Bytes,
     /// Bytes of the arenas of called subgraphs, which are not counted; omitted if 0.
     #[serde(default, skip_serializing_if = "is_zero")]

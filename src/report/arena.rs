@@ -6,7 +6,7 @@ use crate::{
     Bytes, Plan,
     baselines::tflite::RecordError,
     export::tflite::OfflinePlan,
-    import::tflite::{Arena, KernelLibrary, Runtime},
+    import::tflite::{Arena, KernelLibrary, Runtime, TAIL_RELEASE},
     report::{Size, count, fit::hanging, printable},
 };
 
@@ -66,6 +66,16 @@ pub fn heads(heads: Heads) -> String {
     sizes("head", heads)
 }
 
+/// Lists the whole arena, head and tail, by the runtime's own planner and with the plan.
+fn whole(heads: Heads, tail: Bytes) -> String {
+    let by = if heads.is_planned_already { "with the file's plan" } else { "by its own planner" };
+    let arena = |by: &str, head: Bytes| {
+        let label = format!("  {:<27}", format!("arena {by}"));
+        format!("{label}{}\n", Size(head.saturating_add(tail)))
+    };
+    arena(by, heads.own) + &arena("with this plan", heads.planned)
+}
+
 #[allow(clippy::cast_precision_loss, reason = "a percentage for people")]
 fn sizes(of: &str, heads: Heads) -> String {
     let Heads { own, planned, is_planned_already } = heads;
@@ -94,10 +104,20 @@ pub fn arena(arena: &Arena, sizes: Heads, kernels: KernelLibrary, faults: &[Stri
         0 => "structures and the kernels' tables".to_owned(),
         bytes => format!("structures, the kernels' tables, and variables of {}", Size(bytes)),
     };
-    let words = format!(
-        "The head holds tensors and {} of the kernels. The arena must also hold the tail, which is not in these figures: the runtime's {tail}.",
-        count(buffers, "scratch buffer")
-    );
+    let held =
+        format!("The head holds tensors and {} of the kernels.", count(buffers, "scratch buffer"));
+    let words = match arena.tail {
+        Some(bytes) => {
+            text.push_str(&whole(sizes, bytes));
+            format!(
+                "{held} The whole arena adds the tail, {}: the runtime's {tail}, as arena_used_bytes of the Python package tflite-micro {TAIL_RELEASE} counts them (64 bits). Structures differ in other releases and on 32 bits.",
+                Size(bytes)
+            )
+        }
+        None => format!(
+            "{held} The arena must also hold the tail, which is not in these figures: the runtime's {tail}."
+        ),
+    };
     text.push_str(&hanging("  ", &words, 2));
     if !arena.unknown_scratch.is_empty() {
         let words = format!(
@@ -152,10 +172,10 @@ pub fn arena_entry(
     let scratch = arena.buffers.iter().filter(|buffer| buffer.tensor.is_none());
     let is_micro = arena.runtime == Runtime::Micro;
     let not_included: &[(bool, &str)] = &[
-        (is_micro, "structures of the runtime"),
-        (is_micro, "tables of the kernels"),
+        (is_micro && arena.tail.is_none(), "structures of the runtime"),
+        (is_micro && arena.tail.is_none(), "tables of the kernels"),
         (!is_micro, "other scratch memory of its kernels"),
-        (arena.variables > 0, "variables"),
+        (arena.variables > 0 && arena.tail.is_none(), "variables"),
         (arena.called > 0, "arenas of called subgraphs"),
     ];
     let not_included = not_included.iter().filter(|(applies, _)| *applies);
@@ -169,6 +189,8 @@ pub fn arena_entry(
         scratch_buffers: scratch.count(),
         unknown_scratch: arena.unknown_scratch.clone(),
         not_included: not_included.map(|&(_, what)| what.to_owned()).collect(),
+        tail: arena.tail,
+        tail_release: arena.tail.map(|_| TAIL_RELEASE.into()),
         variables: arena.variables,
         called: arena.called,
     }

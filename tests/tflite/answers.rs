@@ -99,6 +99,33 @@ fn the_head_is_predicted_to_the_byte() {
     }
 }
 
+/// The recorded release has the structures of the one that is predicted.
+#[test]
+fn the_whole_arena_is_predicted_to_the_byte() {
+    let mut known = 0;
+    for Case { name, survey, answer } in cases() {
+        let Some(tail) = survey.arena.tail else { continue };
+        let head = OfflinePlan::online(&survey.arena).simulate(&survey.arena).unwrap();
+        let total = number(&answer["tflm_reference_64bit"]["total"]);
+        assert_eq!(head.size + tail, total, "{name}");
+        known += 1;
+    }
+    assert!(known == 0 || known >= 21, "{known}");
+}
+
+/// Measured in the release that is named.
+#[rstest]
+#[case("mobilenet_v3_se_64_i8", 14_544)]
+#[case("variable_f32", 2_032)]
+fn the_tail_is_predicted_to_the_byte(#[case] name: &str, #[case] tail: u64) {
+    let bytes = fs::read(format!("tests/models/{name}.tflite")).unwrap();
+    let options =
+        |kernels| ImportOptions::default().tflite(TfliteOptions::default().kernels(kernels));
+    let of = |kernels| survey(&bytes, &options(kernels)).unwrap().arena.tail;
+    assert_eq!(of(KernelLibrary::Reference), Some(tail));
+    assert_eq!(of(KernelLibrary::CmsisNn), None);
+}
+
 /// Measured in a build with CMSIS-NN in plain C.
 #[test]
 fn the_head_is_predicted_for_other_kernels() {

@@ -5,7 +5,8 @@ Usage: python check.py MEMPLAN MODELS [--update]
 Every .tflite in the folder MODELS is planned three times: strict (--no-views --no-inplace), with views
 and in place, and with overlaps as well. What memplan writes runs against the original:
 
-- the head that memplan predicts for the original and for the plan is what the runtime reports;
+- the head and the whole arena that memplan predicts for the original and for the plan are what the
+  runtime reports;
 - every output of every operator is the same to the bit. The model is cut behind that operator and the
   tensor made its output, because a later operator may write over it. A called subgraph runs alone, at
   the same offsets and with inputs of its own;
@@ -231,7 +232,8 @@ def head(words, label):
 def check(memplan, path, folder):
     """Returns the row of the table: the smallest arenas, and the mistakes found."""
     original = path.read_bytes()
-    reported, total = allocations(original)
+    reported, whole = allocations(original)
+    total = whole
     mistakes, row = [], [smallest(original, total)]
     truth, inner = None, {}
     planted = 0
@@ -246,11 +248,15 @@ def check(memplan, path, folder):
             continue
         if head(words, "head by its own planner") != reported:
             mistakes.append(f"the head is {reported}, but memplan says\n{words}")
+        if head(words, "arena by its own planner") != whole:
+            mistakes.append(f"the arena is {whole}, but memplan says\n{words}")
         if not planned.exists():
             row.append(None)
             continue
         data = planned.read_bytes()
         found, total = allocations(data)
+        if head(words, "arena with this plan") != total:
+            mistakes.append(f"the arena with the plan is {total}, but memplan says\n{words}")
         if head(words, "head with this plan") != found:
             mistakes.append(f"the head with the plan is {found}, but memplan says\n{words}")
         row.append(smallest(data, total))

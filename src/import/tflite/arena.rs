@@ -31,6 +31,11 @@ pub struct Arena {
     /// The bytes of the variables, which lie elsewhere: in the tail, or in the interpreter's second
     /// arena.
     pub variables: Bytes,
+    /// The bytes of the tail of TensorFlow Lite Micro's arena in the release [`TAIL_RELEASE`]; `None` if it
+    /// is not known: for other kernels and custom operators, and for the interpreter.
+    ///
+    /// [`TAIL_RELEASE`]: crate::import::tflite::TAIL_RELEASE
+    pub tail: Option<Bytes>,
     /// The bytes of the arenas of called subgraphs, which the interpreter keeps apart.
     pub called: Bytes,
     /// The operators whose scratch memory is unknown, with their kinds. It counts as 0 bytes.
@@ -263,6 +268,7 @@ impl Arena {
             tensors: model.tensor_count(),
             subgraphs: model.subgraphs.len(),
             variables: variables.fold(0, Bytes::saturating_add),
+            tail: None,
             called: 0,
             unknown_scratch: scratch.unknown.clone(),
         })

@@ -216,6 +216,7 @@ fn of_subgraph(
         tensors: model.tensor_count(),
         subgraphs: model.subgraphs.len(),
         variables: 0,
+        tail: None,
         called: 0,
         unknown_scratch: Vec::new(),
     })

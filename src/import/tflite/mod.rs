@@ -38,12 +38,14 @@ mod names;
 mod ops;
 mod options;
 mod shapes;
+mod tail;
 mod walk;
 
 pub use arena::{Arena, ArenaBuffer};
 pub use error::TfliteError;
 pub use options::{ALIGNMENT, KernelLibrary, Runtime, ScratchError, ScratchSizes, TfliteOptions};
 pub use shapes::OpenShape;
+pub use tail::TAIL_RELEASE;
 
 use std::collections::BTreeMap;
 
@@ -146,7 +148,11 @@ pub fn survey(bytes: &[u8], options: &ImportOptions) -> Result<Survey, TfliteErr
     let scratch = Scratch::of(&model, &options.tflite)?;
     let runtime = options.tflite.runtime;
     let (arena, shares) = match runtime {
-        Runtime::Micro => (Arena::of(&model, &events, &scratch, &mut names)?, None),
+        Runtime::Micro => {
+            let mut arena = Arena::of(&model, &events, &scratch, &mut names)?;
+            arena.tail = tail::tail(&model, &scratch, &options.tflite);
+            (arena, None)
+        }
         Runtime::Interpreter => (
             Arena::of_interpreter(&model, &events, &scratch, &mut names)?,
             Some(interpreter::shares(&model, &model.subgraphs[0])),

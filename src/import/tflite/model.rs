@@ -141,6 +141,13 @@ impl Operator<'_> {
         options.map_or(Ok(Vec::new()), |options| options.i32s(slot, "the options of an operator"))
     }
 
+    /// A text of the operator's options.
+    pub(crate) fn option_text(&self, slot: usize) -> Result<String, TfliteError> {
+        let options = self.options.as_ref();
+        options
+            .map_or(Ok(String::new()), |options| options.text(slot, "the options of an operator"))
+    }
+
     /// A byte of the operator's options.
     pub(crate) fn option_byte(&self, slot: usize) -> Result<u8, TfliteError> {
         let options = self.options.as_ref();

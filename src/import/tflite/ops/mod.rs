@@ -1,11 +1,13 @@
 //! The facts about operators, one row each: views, in-place outputs, overlaps, scratch memory.
 
 pub(crate) mod overlap;
+mod persistent;
 pub(crate) mod scratch;
 mod support;
 mod table;
 mod views;
 
+pub(crate) use persistent::{Persistent, persistent};
 pub(crate) use support::unsupported;
 pub(crate) use table::{Memory, find, writes_early};
 
