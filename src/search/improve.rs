@@ -84,14 +84,6 @@ pub fn search(search: &mut Search<'_, '_>, limits: &Limits) {
         let limits = limits.nodes(limits.effort().saturating_sub(rounded + in_turns));
         climb_and_complete(search, &roots, &limits);
     }
-    if roots.len() < SMALL
-        && limits.is_default()
-        && !is_near(search.solution)
-        && !search.monitor.stopped()
-        && let Some(mut anew) = Anew::new(search, &roots)
-    {
-        anew.eject(search, 0, anew.on_top(true));
-    }
 }
 
 /// Searches all chains, and guides the search or ejects chains, in turns of more and more nodes, until the pool is

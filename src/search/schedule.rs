@@ -4,7 +4,7 @@
 /// So few bodies are searched in any order at once.
 pub const TINY: usize = 20;
 
-/// Smaller problems are searched with all overwrites and true sizes first, and eject chains last: the search of valleys
+/// Smaller problems are searched with all overwrites and true sizes first, and eject no chains: the search of valleys
 /// mostly ends.
 pub const SMALL: usize = 150;
 
