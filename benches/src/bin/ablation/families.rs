@@ -1,7 +1,6 @@
 //! Families of problems: files that lie beside the project, where they are there, and random relatives.
 
 #[path = "../../../../tests/common/chains.rs"]
-#[allow(clippy::unwrap_used, reason = "the generators of the tests")]
 mod chains;
 #[path = "../../../../tests/common/hard.rs"]
 mod hard;
