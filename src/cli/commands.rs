@@ -21,7 +21,7 @@ use crate::{
     args::{CompareArgs, ConvertArgs, ExplainArgs, InputArgs, PlanArgs, StrategyArgs},
     files::{self, wrong},
     is_quiet, later, micro, note,
-    planning::{BUILT_IN, built_in, fit, make_plan, placed, read_plan, step_names},
+    planning::{BUILT_IN, built_in, fit, make_plan, placed, read_plan, stated_order, step_names},
     progress::{is_interrupted, searching},
     reorder,
     rules::rules,
@@ -117,7 +117,7 @@ pub(crate) fn plan(args: &PlanArgs) -> Result<Verdict, Failure> {
         Some(model) if !args.reorder => Some(micro::Prediction::of(model, &plan, args)?),
         _ => None,
     };
-    let file = || plan_file(&plan, took, arena.as_ref());
+    let file = || plan_file(&plan, &input, took, arena.as_ref());
     let problem = match &input {
         Input::Problem(problem) => Some(problem),
         Input::Sequence(_) => None,
@@ -180,8 +180,14 @@ fn input_of_plan(args: &PlanArgs) -> Result<(Input, Option<TfliteModel>), Failur
 }
 
 /// The plan as its file states it.
-fn plan_file(plan: &Plan, took: Duration, arena: Option<&micro::Prediction>) -> PlanFile {
+fn plan_file(
+    plan: &Plan,
+    input: &Input,
+    took: Duration,
+    arena: Option<&micro::Prediction>,
+) -> PlanFile {
     let mut file = PlanFile::from(plan.clone());
+    file.order = stated_order(plan, input);
     file.seconds = Some(took.as_secs_f64());
     file.arena = arena.map(micro::Prediction::entry);
     file

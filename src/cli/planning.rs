@@ -49,6 +49,33 @@ pub(crate) fn step_names(input: &Input) -> StepNames<'_> {
     StepNames(InputRef::from(input).sequence())
 }
 
+/// The order of a plan as its file states it: the places of the operators in the input, which need not list them
+/// in execution order.
+pub(crate) fn stated_order(plan: &Plan, input: &Input) -> Vec<usize> {
+    let given = match input {
+        Input::Sequence(sequence) => sequence.given_order(),
+        Input::Problem(_) => &[],
+    };
+    match (given.is_empty(), plan.order.is_empty()) {
+        (true, _) => plan.order.clone(),
+        (false, true) => given.to_vec(),
+        (false, false) => plan.order.iter().filter_map(|&step| given.get(step).copied()).collect(),
+    }
+}
+
+/// The steps of a sequence that a plan names by the places of their operators in the input.
+fn steps_of(order: &[usize], sequence: &OpSequence) -> Vec<usize> {
+    let given = sequence.given_order();
+    if given.is_empty() {
+        return order.to_vec();
+    }
+    let mut steps = vec![usize::MAX; given.len()];
+    for (step, &place) in given.iter().enumerate() {
+        steps[place] = step;
+    }
+    order.iter().map(|&place| steps.get(place).copied().unwrap_or(usize::MAX)).collect()
+}
+
 /// The operators of an input in the order that a plan is for.
 ///
 /// # Errors
@@ -57,10 +84,14 @@ pub(crate) fn step_names(input: &Input) -> StepNames<'_> {
 pub(crate) fn in_order(input: Input, plan: &Plan) -> Result<Input, String> {
     match input {
         _ if plan.order.is_empty() => Ok(input),
-        Input::Sequence(sequence) => match sequence.permuted(&plan.order) {
-            Ok(permuted) => Ok(Input::Sequence(permuted)),
-            Err(error) => Err(error.to_string()),
-        },
+        Input::Sequence(sequence) => {
+            let steps = steps_of(&plan.order, &sequence);
+            if steps.iter().copied().eq(0..sequence.operators().len()) {
+                return Ok(Input::Sequence(sequence));
+            }
+            let permuted = sequence.permuted(&steps).map_err(|error| error.to_string())?;
+            Ok(Input::Sequence(permuted))
+        }
         Input::Problem(_) => Err("the input is a problem, which has no operators".to_owned()),
     }
 }

@@ -138,9 +138,14 @@ pub(crate) fn reorder(args: &ReorderArgs) -> Result<Verdict, Failure> {
         found = found
             .with_order(steps, sequence, &planner)
             .map_err(|error| wrong(Some(path), error))?;
-        // Metadata may bind a .tflite file to its order; that matters only if it is written.
+        // Metadata may bind a .tflite file to its order; that matters only if it is written. A file whose nodes are not
+        // in execution order is sorted.
         let is_written = matches!(output, Some((_, Format::Tflite)));
-        if found.reordered.is_better() && (is_written || matches!(model, Model::Onnx { .. })) {
+        let is_moved = match model {
+            Model::Onnx { .. } => found.reordered.is_better() || !order.is_sorted(),
+            Model::Tflite(_) => found.reordered.is_better() && is_written,
+        };
+        if is_moved {
             moved = Some(model.permuted(args, &order, &found)?);
         }
     }

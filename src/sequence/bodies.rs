@@ -43,6 +43,7 @@ impl OpSequence {
         flat.given = Given {
             undeclared: self.undeclared().into_iter().map(Into::into).collect(),
             is_sorted: self.is_sorted(),
+            order: self.given.order.clone(),
         };
         for (step, operator) in flat.operators.iter_mut().enumerate() {
             if operator.bodies.is_empty() {

@@ -155,7 +155,7 @@ impl SequenceBuilder {
         };
         let mut sequence =
             sorted.resolve(Names::collect(&sorted)?, order::renumbered(&after, &order))?;
-        sequence.given.is_sorted = true;
+        sequence.set_given_order(order);
         Ok(sequence)
     }
 
@@ -337,7 +337,7 @@ impl Names {
         let dims = builder.dims.clone();
         let updated_in_bodies = Vec::new();
         let Self { ids, tensors, undeclared } = self;
-        let given = Given { undeclared, is_sorted: false };
+        let given = Given { undeclared, ..Given::default() };
         Ok(OpSequence { operators, tensors, outputs, ids, depth, updated_in_bodies, dims, given })
     }
 }

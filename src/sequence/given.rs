@@ -9,6 +9,8 @@ pub(super) struct Given {
     pub(super) undeclared: Vec<Box<str>>,
     /// Whether the operators were given in another order.
     pub(super) is_sorted: bool,
+    /// By step, the place of its operator among those given; empty if that is the order of the steps.
+    pub(super) order: Vec<usize>,
 }
 
 impl PartialEq for Given {
@@ -39,5 +41,18 @@ impl OpSequence {
     pub fn is_sorted(&self) -> bool {
         let mut bodies = self.operators.iter().flat_map(|operator| &operator.bodies);
         self.given.is_sorted || bodies.any(Self::is_sorted)
+    }
+
+    /// By step, the place of its operator among those given, from 0; empty if they were given in
+    /// execution order.
+    #[must_use]
+    pub fn given_order(&self) -> &[usize] {
+        &self.given.order
+    }
+
+    /// States the places of the operators in a file that lists them in another order.
+    pub(crate) fn set_given_order(&mut self, order: Vec<usize>) {
+        self.given.is_sorted |= !order.is_empty();
+        self.given.order = order;
     }
 }

@@ -134,7 +134,7 @@ impl OpSequence {
         updated_in_bodies.sort_unstable();
         let (depth, dims) = (self.depth, self.dims.clone());
         // The order is the caller's own now.
-        let given = Given { is_sorted: false, ..self.given.clone() };
+        let given = Given { undeclared: self.given.undeclared.clone(), ..Given::default() };
         Ok(Self { operators, tensors, outputs, ids, depth, updated_in_bodies, dims, given })
     }
 

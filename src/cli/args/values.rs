@@ -203,7 +203,7 @@ mod tests {
 
     use memplan::sequence::DimRange;
 
-    use super::{dimensions, shape, size};
+    use super::{dimensions, named, shape, size};
 
     #[rstest]
     #[case("batch=8", &[("batch", 8)])]
@@ -244,6 +244,15 @@ mod tests {
     #[case("x=y=3", "x=y", &[Some(3)])]
     fn shapes_are_read(#[case] text: &str, #[case] tensor: &str, #[case] expected: &[Option<u64>]) {
         assert_eq!(shape(text), Ok((tensor.to_owned(), expected.to_vec())));
+    }
+
+    #[rstest]
+    #[case("rate=16000", Some(("rate", "16000")))]
+    #[case("a=b=[1,2]", Some(("a=b", "[1,2]")))]
+    #[case("rate", None)]
+    fn named_values_are_read(#[case] text: &str, #[case] expected: Option<(&str, &str)>) {
+        let expected = expected.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        assert_eq!(named(text).ok(), expected);
     }
 
     #[rstest]

@@ -73,7 +73,6 @@ fn without_arguments_a_built_in_network_is_planned_and_drawn() {
 #[case::dimension(&["plan", EXAMPLE, "--dim", "batch"], "'batch' is not NAME=N, such as batch=8, or NAME=N..M, such as batch=1..8")]
 #[case::range_without_end(&["plan", "tests/models/heads.onnx", "--dim", "batch=0.."], "'batch=0..' is not NAME=N, such as batch=8, or NAME=N..M, such as batch=1..8")]
 #[case::range_backwards(&["plan", "tests/models/heads.onnx", "--dim", "batch=5..3"], "memplan: tests/models/heads.onnx: the sizes of 'batch' begin at 5 and end at 3; give the smaller one first, as in batch=3..5")]
-#[case::range_from_nothing(&["plan", "tests/models/heads.onnx", "--dim", "batch=0..3"], "but a run without elements needs no plan; begin at 1, as in batch=1..3")]
 #[case::range_of_nothing(&["plan", "tests/models/heads.onnx", "--dim", "batches=1..3"], "no dimension of the model is called 'batches'; there are: batch")]
 #[case::range_too_large(&["plan", "tests/models/heads.onnx", "--dim", "batch=1..300000"], "too many to check each for this model; narrow a range, or give a size exactly")]
 #[case::range_and_size(&["plan", "tests/models/heads.onnx", "--dim", "batch=1..3", "--dim", "batch=2"], "--dim batch=N is given twice; give it once")]

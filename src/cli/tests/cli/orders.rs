@@ -75,7 +75,34 @@ fn a_model_is_written_with_its_nodes_moved() {
     assert_eq!(plan["pool_size"], found["pool_size"]);
 }
 
-/// If no order is better, the file written equals the file read.
+/// A file need not list its nodes in execution order. The plan states which runs when, and `reorder` sorts them.
+#[test]
+fn the_order_of_unsorted_nodes_is_stated() {
+    const UNSORTED: &str = "tests/fixtures/unsorted.onnx";
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (plan, sorted) = (path("plan.json"), path("sorted.onnx"));
+    let run = memplan(&["-q", "plan", UNSORTED, "-o", &plan]);
+    assert_eq!((run.code, run.err.as_str()), (0, ""));
+    let stated = json(&fs::read_to_string(&plan).unwrap());
+    assert_eq!(stated["order"], serde_json::json!([2, 1, 0]));
+    assert_eq!(stated["sorted"], true);
+    for again in [&[][..], &["--execute"]] {
+        let run = memplan(&[&["verify", UNSORTED, &plan], again].concat());
+        assert!(run.out.starts_with("correct: "), "{}{}", run.out, run.err);
+    }
+    let run = memplan(&["-q", "reorder", UNSORTED, "-o", &sorted]);
+    assert_eq!((run.code, run.err.as_str()), (0, ""));
+    let again = memplan(&["plan", &sorted, "--json"]);
+    assert_eq!(again.err, "");
+    let again = json(&again.out);
+    assert!(again.get("order").is_none() && again.get("sorted").is_none());
+    assert_eq!(again["pool_size"], stated["pool_size"]);
+    // The order is that of the other file.
+    assert_eq!(memplan(&["verify", &sorted, &plan]).code, 1);
+}
+
+/// If no order is better, and the nodes are in execution order, the file written equals the file read.
 #[test]
 fn a_model_in_the_best_order_stays_as_it_is() {
     let folder = tempfile::tempdir().unwrap();

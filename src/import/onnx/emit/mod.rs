@@ -425,7 +425,8 @@ impl<'a> Emitter<'a> {
             }
             self.context.findings.check_differing()?;
         }
-        let sequence = self.builder.build()?;
+        let mut sequence = self.builder.build()?;
+        sequence.set_given_order(ranks(&self.node_places));
         Ok(Sequenced {
             sequence,
             not_in_place: self.not_in_place,
@@ -436,6 +437,20 @@ impl<'a> Emitter<'a> {
             known: self.known,
         })
     }
+}
+
+/// The places of numbers among all of them, from the smallest on; nothing if they are in order.
+fn ranks(numbers: &[usize]) -> Vec<usize> {
+    if numbers.is_sorted() {
+        return Vec::new();
+    }
+    let mut order: Vec<usize> = (0..numbers.len()).collect();
+    order.sort_by_key(|&at| numbers[at]);
+    let mut ranks = vec![0; numbers.len()];
+    for (rank, at) in order.into_iter().enumerate() {
+        ranks[at] = rank;
+    }
+    ranks
 }
 
 /// An operator in one of the worlds.
