@@ -71,6 +71,11 @@ pub struct ImportOptions {
     pub types: BTreeMap<String, String>,
     /// The values of tensors that are known before the run, by name: a number, or a short list such as `[1,2]`.
     pub values: BTreeMap<String, String>,
+    /// Caches, by the name of the model's input: the tensor that is the cache after the run. It is made in the
+    /// memory of the input.
+    pub states: BTreeMap<String, String>,
+    /// Tensors, by name, that keep their memory to the end, as outputs do.
+    pub kept: BTreeSet<String>,
     /// The shape to use where a declared shape differs from the one that follows from the inputs;
     /// `None` rejects such a model.
     pub trust: Option<Trust>,
@@ -146,6 +151,20 @@ impl ImportOptions {
     #[must_use]
     pub fn value(mut self, tensor: impl Into<String>, value: impl Into<String>) -> Self {
         self.values.insert(tensor.into(), value.into());
+        self
+    }
+
+    /// Makes a tensor in the memory of an input of the model: a cache and its next state.
+    #[must_use]
+    pub fn state(mut self, input: impl Into<String>, next: impl Into<String>) -> Self {
+        self.states.insert(input.into(), next.into());
+        self
+    }
+
+    /// Keeps tensors to the end, as if the model returned them.
+    #[must_use]
+    pub fn keep<N: Into<String>>(mut self, tensors: impl IntoIterator<Item = N>) -> Self {
+        self.kept.extend(tensors.into_iter().map(Into::into));
         self
     }
 

@@ -8,6 +8,7 @@ mod onnx_text;
 mod wire;
 
 mod bodies;
+mod caches;
 mod conflicts;
 mod layers;
 mod models;

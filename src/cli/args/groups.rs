@@ -174,6 +174,13 @@ pub(crate) struct SizeArgs {
     /// size=[480,640].
     #[arg(long = "value", value_name = "TENSOR=V", value_parser = named)]
     values: Vec<(String, String)>,
+    /// Make a tensor in the memory of an input of the model, such as past=present: a cache and its next
+    /// state, which must have the same size.
+    #[arg(long = "state", value_name = "INPUT=NEXT", value_parser = named)]
+    states: Vec<(String, String)>,
+    /// Keep a tensor of an ONNX model to the end, as if the model returned it.
+    #[arg(long = "keep", value_name = "TENSOR")]
+    kept: Vec<String>,
     /// If a tensor's declared shape differs from the inferred one, use the inferred shape.
     #[arg(long, conflicts_with = "trust_declared")]
     trust_inference: bool,
@@ -194,6 +201,8 @@ impl SizeArgs {
             (!self.dims.is_empty(), "--dim"),
             (!self.types.is_empty(), "--type"),
             (!self.values.is_empty(), "--value"),
+            (!self.states.is_empty(), "--state"),
+            (!self.kept.is_empty(), "--keep"),
             (self.trust_inference, "--trust-inference"),
             (self.trust_declared, "--trust-declared"),
             (self.dim_default.is_some(), "--dim-default"),
@@ -215,16 +224,19 @@ impl SizeArgs {
                 return Err(format!("--shape {tensor}=... is given twice; give it once"));
             }
         }
-        for (tensor, name) in &self.types {
-            if options.types.insert(tensor.clone(), name.clone()).is_some() {
-                return Err(format!("--type {tensor}=... is given twice; give it once"));
+        let named = [
+            ("--type", &self.types, &mut options.types),
+            ("--value", &self.values, &mut options.values),
+            ("--state", &self.states, &mut options.states),
+        ];
+        for (option, given, read) in named {
+            for (tensor, value) in given {
+                if read.insert(tensor.clone(), value.clone()).is_some() {
+                    return Err(format!("{option} {tensor}=... is given twice; give it once"));
+                }
             }
         }
-        for (tensor, value) in &self.values {
-            if options.values.insert(tensor.clone(), value.clone()).is_some() {
-                return Err(format!("--value {tensor}=... is given twice; give it once"));
-            }
-        }
+        options.kept.extend(self.kept.iter().cloned());
         options.default_dim = self.dim_default;
         options.trust = match (self.trust_inference, self.trust_declared) {
             (true, _) => Some(Trust::Inference),

@@ -127,6 +127,16 @@ pub enum OnnxError {
         /// The reason why it is wrong.
         why: String,
     },
+    /// A cache is given that cannot be updated in its memory.
+    #[error("{input}={next} is no state: {why}")]
+    State {
+        /// The input of the model.
+        input: String,
+        /// The tensor that is to be made in its memory.
+        next: String,
+        /// The reason why it cannot be.
+        why: String,
+    },
     /// A shape is given that the tensor cannot have.
     #[error("the shape given for '{tensor}' is {given}, but the model has {known}")]
     GivenShape {

@@ -2,6 +2,7 @@
 
 mod bodies;
 mod precedence;
+mod states;
 
 use std::{
     cell::Cell,
@@ -307,7 +308,10 @@ impl<'a> Emitter<'a> {
                         && (!self.results.contains(name) || self.is_produced(memory))
                 })
             });
-            if let Some(&outer) = self.returns.get(name)
+            if let Some(input) = self.updated(name, fact, node)? {
+                operator = operator.inputs([input]);
+                output = output.updates(input, 0);
+            } else if let Some(&outer) = self.returns.get(name)
                 && inferred.bodies.is_empty()
             {
                 // A view would be copied there anyway.
@@ -420,13 +424,17 @@ impl<'a> Emitter<'a> {
             outputs.push(fact);
         }
         if !self.is_body {
+            self.check_states()?;
+            for name in self.context.kept().filter(|name| self.defined.contains(name)) {
+                self.builder.output(name);
+            }
             if !self.context.keeps_unknown() {
                 self.context.findings.check_open()?;
             }
             self.context.findings.check_differing()?;
         }
         let mut sequence = self.builder.build()?;
-        sequence.set_given_order(ranks(&self.node_places));
+        sequence.set_given_order(precedence::ranks(&self.node_places));
         Ok(Sequenced {
             sequence,
             not_in_place: self.not_in_place,
@@ -437,20 +445,6 @@ impl<'a> Emitter<'a> {
             known: self.known,
         })
     }
-}
-
-/// The places of numbers among all of them, from the smallest on; nothing if they are in order.
-fn ranks(numbers: &[usize]) -> Vec<usize> {
-    if numbers.is_sorted() {
-        return Vec::new();
-    }
-    let mut order: Vec<usize> = (0..numbers.len()).collect();
-    order.sort_by_key(|&at| numbers[at]);
-    let mut ranks = vec![0; numbers.len()];
-    for (rank, at) in order.into_iter().enumerate() {
-        ranks[at] = rank;
-    }
-    ranks
 }
 
 /// An operator in one of the worlds.

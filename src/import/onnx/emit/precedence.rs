@@ -88,3 +88,17 @@ impl<'a> Precedence<'a> {
         steps
     }
 }
+
+/// The places of numbers among all of them, from the smallest on; nothing if they are in order.
+pub(super) fn ranks(numbers: &[usize]) -> Vec<usize> {
+    if numbers.is_sorted() {
+        return Vec::new();
+    }
+    let mut order: Vec<usize> = (0..numbers.len()).collect();
+    order.sort_by_key(|&at| numbers[at]);
+    let mut ranks = vec![0; numbers.len()];
+    for (rank, at) in order.into_iter().enumerate() {
+        ranks[at] = rank;
+    }
+    ranks
+}

@@ -52,8 +52,9 @@ impl<'a> Context<'a> {
     /// Checks that the given sizes belong to the model.
     pub(crate) fn new(reader: &Reader<'a>, options: &'a ImportOptions) -> Result<Self, OnnxError> {
         let &Reader { model, graph, opsets, unknown } = reader;
-        let mut given =
-            options.shapes.keys().chain(options.types.keys()).chain(options.values.keys());
+        let tensors = options.kept.iter().chain(options.states.values());
+        let given = options.shapes.keys().chain(options.types.keys()).chain(options.values.keys());
+        let mut given = given.chain(options.states.keys()).chain(tensors);
         if let Some(name) = given.find(|name| !has_tensor(graph, name)) {
             return Err(OnnxError::UnknownTensor { name: name.clone() });
         }
@@ -124,6 +125,22 @@ impl<'a> Context<'a> {
     /// The shape that the user gives for a tensor.
     pub(crate) fn shape(&self, tensor: &str) -> Option<&Dims> {
         self.options.shapes.get(tensor)
+    }
+
+    /// The input of the model whose next state a tensor is.
+    pub(crate) fn input_of_state(&self, next: &str) -> Option<&'a str> {
+        let (input, _) = self.options.states.iter().find(|(_, known)| *known == next)?;
+        Some(input)
+    }
+
+    /// The caches that are given, with their next states.
+    pub(crate) fn states(&self) -> impl Iterator<Item = (&'a str, &'a str)> {
+        self.options.states.iter().map(|(input, next)| (&**input, &**next))
+    }
+
+    /// The tensors to keep to the end.
+    pub(crate) fn kept(&self) -> impl Iterator<Item = &'a str> {
+        self.options.kept.iter().map(String::as_str)
     }
 
     /// The element type that the user gives for a tensor.
