@@ -18,7 +18,7 @@ use memplan::{
 
 use crate::{
     Failure, Verdict,
-    args::{CompareArgs, ConvertArgs, ExplainArgs, InputArgs, PlanArgs, StrategyArgs},
+    args::{CompareArgs, ExplainArgs, InputArgs, PlanArgs, StrategyArgs},
     files::{self, wrong},
     is_quiet, later, micro, note,
     planning::{BUILT_IN, built_in, fit, make_plan, placed, read_plan, stated_order, step_names},
@@ -295,7 +295,8 @@ fn compare_one(args: &CompareArgs, path: &Path) -> Result<Comparison, Failure> {
 }
 
 pub(crate) fn explain(args: &ExplainArgs) -> Result<Verdict, Failure> {
-    let given = later::input(args.input.as_deref(), &args.reading, &args.later)?;
+    let (given, recording) =
+        later::recorded_input(args.input.as_deref(), &args.reading, &args.later)?;
     if let Some(capacity) = args.capacity {
         return explain_capacity(args, &given, capacity);
     }
@@ -323,12 +324,19 @@ pub(crate) fn explain(args: &ExplainArgs) -> Result<Verdict, Failure> {
         if let Some(traffic) = &traffic {
             explained["traffic"] = report::traffic_json(&plan, traffic);
         }
+        if let Some(recording) = &recording {
+            explained["recording"] = report::recording_json(recording, &plan);
+        }
         report::write_json(&mut out, &explained)?;
         out.flush()?;
         return Ok(Verdict::Good);
     }
     if let Some(reordering) = reordering {
         writeln!(out, "{reordering}")?;
+    }
+    if let Some(recording) = &recording {
+        writeln!(out, "{}", report::recording(recording, &plan))?;
+        writeln!(out, "What would one static pool take?")?;
     }
     let rules = match &args.plan {
         Some(_) => "as in the plan".to_owned(),
@@ -420,59 +428,4 @@ fn explain_capacity(
         )),
     }
     Ok(Verdict::Bad)
-}
-
-pub(crate) fn convert(args: &ConvertArgs) -> Result<Verdict, Failure> {
-    let input = later::input(Some(&args.input), &args.reading, &args.later)?;
-    let format = files::converted_format(&args.output, &args.input)?;
-    files::output("-o", &args.output, args.later.files(), "")?;
-    let lowers = args.lower || !args.later.after.is_empty() || format == Format::Csv;
-    // The requests of a model are made when it is read.
-    let read_already =
-        args.reading.inplace_switch().filter(|_| files::is_model(&args.input, &args.reading));
-    let switch = args.reading.lowering_switch().filter(|switch| Some(*switch) != read_already);
-    let is_sequence = matches!(input, Input::Sequence(_));
-    let switch = switch.or(args.placing.switch().filter(|_| is_sequence));
-    if let Some(switch) = switch.filter(|_| !lowers) {
-        let remedy = "affects only lowering; add --lower or omit it";
-        return Err(wrong(None, format!("{switch} {remedy}")));
-    }
-    match (&input, format) {
-        (Input::Sequence(sequence), Format::Json) if !args.lower => {
-            files::write(&args.output, |out| report::write_sequence_json(out, sequence))?;
-        }
-        (_, Format::Csv) => {
-            let problem = placed(&input, &args.input, &args.reading, &args.placing)?;
-            if let Some(feature) = report::not_in_csv(&problem) {
-                let words =
-                    format!("CSV cannot express {feature}, which the problem has; use .json");
-                return Err(wrong(Some(&args.output), words));
-            }
-            if problem.has_links() {
-                let memory = match problem.links_taken() {
-                    1 => "1 chunk that would be written over another gets memory of its own"
-                        .to_owned(),
-                    links => format!(
-                        "{links} chunks that would be written over another get memory of their own"
-                    ),
-                };
-                note(&format!("CSV has no overwrite links; {memory}"));
-            }
-            if problem.padding() > 0 {
-                note(&format!(
-                    "CSV has no padding; add --padding {} when reading the file",
-                    problem.padding()
-                ));
-            }
-            files::write(&args.output, |out| report::write_problem_csv(out, &problem))?;
-        }
-        _ => {
-            let problem = placed(&input, &args.input, &args.reading, &args.placing)?;
-            files::write(&args.output, |out| report::write_problem_json(out, &problem))?;
-            if is_sequence {
-                note(&format!("the problem has an alignment of {} B", problem.alignment()));
-            }
-        }
-    }
-    Ok(Verdict::Good)
 }

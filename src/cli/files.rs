@@ -1,9 +1,13 @@
 //! Reading inputs and writing results, with errors that name the file.
 
+mod write;
+
+pub(crate) use write::write;
+
 use std::{
     collections::BTreeMap,
     fs,
-    io::{self, Read, Write},
+    io::{self, Read},
     path::Path,
 };
 
@@ -12,13 +16,14 @@ use memplan::{
     import::{
         self, Format, ImportError, ImportOptions, InPlace, Kernels,
         onnx::{OnnxError, Survey},
+        recording::Recording,
     },
     report::{Size, printable},
     sequence::DimRange,
 };
 use same_file::Handle;
 
-use crate::{Failure, args::InputArgs, interrupt, note, tflite};
+use crate::{Failure, args::InputArgs, interrupt, note, recordings, tflite};
 
 /// The name of a file in messages.
 pub(crate) fn name(path: &Path) -> String {
@@ -43,7 +48,7 @@ fn format(path: &Path, given: Option<Format>) -> Result<Format, Failure> {
     given.or_else(|| Format::of_name(&path.display().to_string())).ok_or_else(|| {
         about(
             path,
-            "the name does not end in .onnx, .tflite, .json or .csv; give the format with --format",
+            "the name does not end in .onnx, .tflite, .json, .csv, .pickle, .pte or -buffer-assignment.txt; give the format with --format",
         )
     })
 }
@@ -85,8 +90,8 @@ pub(crate) fn converted_format(path: &Path, read: &Path) -> Result<Format, Failu
             path,
             "convert writes .json and .csv; plan -o OUT.tflite writes a model with its plan",
         )),
-        Some(format) => Ok(format),
-        None => Err(about(path, "the output must be .json or .csv")),
+        Some(format @ (Format::Json | Format::Csv)) => Ok(format),
+        _ => Err(about(path, "the output must be .json or .csv")),
     }
 }
 
@@ -201,6 +206,14 @@ pub(crate) fn read(path: &Path, limit: Bytes) -> Result<Vec<u8>, Failure> {
 
 /// Reads an operator sequence or a problem.
 pub(crate) fn read_input(path: &Path, args: &InputArgs) -> Result<Input, Failure> {
+    Ok(read_recorded(path, args)?.0)
+}
+
+/// Reads an operator sequence or a problem, with the facts of a recording if it is one.
+pub(crate) fn read_recorded(
+    path: &Path,
+    args: &InputArgs,
+) -> Result<(Input, Option<Recording>), Failure> {
     read_with(path, args, |options| options)
 }
 
@@ -219,7 +232,7 @@ pub(crate) fn read_again(
         let words = "the model must be read with other sizes as well; give it as a file";
         return Err(about(path, words));
     }
-    read_with(path, args, change)
+    Ok(read_with(path, args, change)?.0)
 }
 
 /// Reads an operator sequence or a problem, after a change of the options.
@@ -227,7 +240,7 @@ fn read_with(
     path: &Path,
     args: &InputArgs,
     change: impl FnOnce(ImportOptions) -> ImportOptions,
-) -> Result<Input, Failure> {
+) -> Result<(Input, Option<Recording>), Failure> {
     let format = format(path, args.format.map(Format::from))?;
     let has_sizes = matches!(format, Format::Onnx | Format::Tflite);
     if let Some(option) = args.sizes.given().filter(|_| !has_sizes) {
@@ -237,7 +250,13 @@ fn read_with(
     check_switches(path, format, args)?;
     let options = change(options(path, args)?);
     let bytes = read(path, args.max_input)?;
+    let mut recording = None;
     let input = match format {
+        format if recordings::check(path, &bytes, format, args)? => {
+            let recorded = recordings::read(path, bytes, format, args)?;
+            recording = Some(recorded.recording);
+            Input::Problem(recorded.problem)
+        }
         Format::Onnx => {
             let survey = import::onnx::read_with_nodes(&bytes, &options);
             let survey = survey.map_err(|error| unreadable(path)(error.into()))?;
@@ -258,7 +277,7 @@ fn read_with(
         {
             Err(about(path, declared_already(switch)))
         }
-        _ => Ok(input),
+        _ => Ok((input, recording)),
     }
 }
 
@@ -375,55 +394,4 @@ pub(crate) fn read_plan(
         _ => import::read_plan(&bytes, format, &problem()?),
     };
     plan.map_err(|error| about(path, error))
-}
-
-/// Writes a file whole or not at all: into a new file beside it, which then takes its name. The first
-/// signal waits for that. What is no file, such as a pipe, is written to as it is.
-pub(crate) fn write(
-    path: &Path,
-    fill: impl FnOnce(&mut dyn Write) -> io::Result<()>,
-) -> Result<(), Failure> {
-    let is_file = || fs::metadata(path).map_or(true, |metadata| metadata.is_file());
-    let written = if path == Path::new("/dev/stdout") {
-        // It may be a file to which other text is written, too.
-        filled(io::stdout().lock(), fill).map(drop)
-    } else if is_file() {
-        interrupt::finishing(|| replace(path, fill))
-    } else {
-        // Opening a pipe waits for its reader, so a signal must end this.
-        let file = fs::OpenOptions::new().write(true).open(path);
-        file.and_then(|file| filled(file, fill)).map(drop)
-    };
-    written.map_err(cannot_write(path))?;
-    note(&format!("wrote {}", path.display()));
-    Ok(())
-}
-
-fn filled<W: Write>(out: W, fill: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<W> {
-    let mut out = io::BufWriter::new(out);
-    fill(&mut out)?;
-    out.into_inner().map_err(io::IntoInnerError::into_error)
-}
-
-fn replace(path: &Path, fill: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
-    // Behind a link, the file itself is replaced, and it keeps its permissions.
-    let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty());
-    // The name is random and the file new, so neither a link nor another process can stand in its way.
-    let mut new = tempfile::Builder::new();
-    new.prefix(".memplan.").suffix(".tmp");
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        // As for any new file: the system takes away what its mask forbids.
-        new.permissions(fs::Permissions::from_mode(0o666));
-    }
-    let new = interrupt::temporary(|| new.tempfile_in(folder.unwrap_or(Path::new("."))))?;
-    if let Ok(old) = fs::metadata(&target) {
-        new.as_file().set_permissions(old.permissions())?;
-    }
-    let new = filled(new, fill)?;
-    new.as_file().sync_all()?;
-    new.persist(&target)?;
-    Ok(())
 }

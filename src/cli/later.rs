@@ -4,6 +4,7 @@ use std::{collections::BTreeSet, path::Path};
 
 use memplan::{
     Input, InputRef, OpSequence, Problem,
+    import::recording::Recording,
     problem::{ChunkId, Shared},
 };
 
@@ -20,9 +21,18 @@ pub(crate) fn input(
     reading: &InputArgs,
     later: &LaterArgs,
 ) -> Result<Input, Failure> {
-    let first = planning::input(path, reading)?;
+    Ok(recorded_input(path, reading, later)?.0)
+}
+
+/// Reads an input as above, with the facts of a recording if it is one.
+pub(crate) fn recorded_input(
+    path: Option<&Path>,
+    reading: &InputArgs,
+    later: &LaterArgs,
+) -> Result<(Input, Option<Recording>), Failure> {
+    let (first, recording) = planning::input(path, reading)?;
     if later.after.is_empty() {
-        return Ok(first);
+        return Ok((first, recording));
     }
     let mut prefixes = BTreeSet::new();
     let mut all = phase(&first, path, reading, &mut prefixes)?;
@@ -48,7 +58,7 @@ pub(crate) fn input(
             );
             Err(wrong(None, words))
         }
-        None => Ok(Input::Problem(all)),
+        None => Ok((Input::Problem(all), None)),
     }
 }
 

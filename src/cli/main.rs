@@ -4,6 +4,7 @@
 
 mod args;
 mod commands;
+mod convert;
 mod files;
 mod interrupt;
 mod later;
@@ -13,6 +14,7 @@ mod ops;
 mod planning;
 mod progress;
 mod recompute;
+mod recordings;
 mod reorder;
 mod rules;
 mod show;
@@ -78,7 +80,7 @@ fn main() -> ExitCode {
         Some(Command::Compare(args)) => commands::compare(args),
         Some(Command::Show(args)) => show::show(args),
         Some(Command::Explain(args)) => commands::explain(args),
-        Some(Command::Convert(args)) => commands::convert(args),
+        Some(Command::Convert(args)) => convert::convert(args),
         Some(Command::Reorder(args)) => reorder::reorder(args),
         Some(Command::Recompute(args)) => recompute::recompute(args),
         Some(Command::Ops(args)) => ops::ops(args),

@@ -24,7 +24,7 @@ pub(crate) fn ops(args: &OpsArgs) -> Result<Verdict, Failure> {
             let survey = tflite::read(path, &args.reading)?.survey;
             (Input::Sequence(survey.sequence), survey.not_in_place, BTreeSet::default())
         }
-        _ => (planning::input(path, &args.reading)?, BTreeMap::default(), BTreeSet::default()),
+        _ => (planning::input(path, &args.reading)?.0, BTreeMap::default(), BTreeSet::default()),
     };
     let name = path.map_or_else(|| planning::BUILT_IN.to_owned(), files::name);
     let Input::Sequence(sequence) = &input else {

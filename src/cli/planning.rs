@@ -4,6 +4,7 @@ use std::path::Path;
 
 use memplan::{
     Bytes, Input, InputRef, OpSequence, Plan, PlanError, Planner, Problem, Strategy,
+    import::recording::Recording,
     lower::LoweringOptions,
     networks,
     plan::Scope,
@@ -27,9 +28,12 @@ pub(crate) fn built_in(batch: u64) -> Result<OpSequence, Failure> {
 }
 
 /// Reads the given input, or creates the built-in network.
-pub(crate) fn input(path: Option<&Path>, args: &InputArgs) -> Result<Input, Failure> {
+pub(crate) fn input(
+    path: Option<&Path>,
+    args: &InputArgs,
+) -> Result<(Input, Option<Recording>), Failure> {
     match path {
-        Some(path) => files::read_input(path, args),
+        Some(path) => files::read_recorded(path, args),
         None if args.sizes.given().is_some() => Err(wrong(
             None,
             format!(
@@ -40,7 +44,7 @@ pub(crate) fn input(path: Option<&Path>, args: &InputArgs) -> Result<Input, Fail
         None if args.format.is_some() => Err(wrong(None, "--format needs an input; omit it")),
         None => match args.kernel_switch() {
             Some(switch) => Err(wrong(None, files::declared_already(switch))),
-            None => Ok(Input::Sequence(built_in(1)?)),
+            None => Ok((Input::Sequence(built_in(1)?), None)),
         },
     }
 }

@@ -7,6 +7,7 @@ use std::{
 
 use memplan::{
     Input, Plan, Problem, Step, Strategy,
+    import::recording::Recorded,
     report::{self, MapOf, MapSheet, StepNames, SvgOptions},
 };
 
@@ -15,13 +16,13 @@ use crate::{
     args::ShowArgs,
     files, later,
     planning::{BUILT_IN, lowered_for, make_plan, placed, read_plan, step_names},
-    reorder,
+    recordings, reorder,
     terminal::map_options,
 };
 
 /// The form of a map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Form {
+pub(crate) enum Form {
     Text,
     Svg,
     Html,
@@ -60,12 +61,19 @@ pub(crate) fn show(args: &ShowArgs) -> Result<Verdict, Failure> {
         }
         None => Form::Text,
     };
+    let (given, recording) =
+        later::recorded_input(args.input.as_deref(), &args.reading, &args.later)?;
+    if let (Input::Problem(problem), Some(recording)) = (&given, recording)
+        && recordings::are_shown(args)?
+    {
+        let recorded = Recorded::new(problem.clone(), recording);
+        return recordings::show(args, form, recorded);
+    }
     if args.strategies().len().max(args.plan.len()) > 1 && form != Form::Html {
         let several = if args.plan.is_empty() { "strategies" } else { "plans" };
         let words = format!("several {several} need an .html file");
         return Err(Failure::Input(words));
     }
-    let given = later::input(args.input.as_deref(), &args.reading, &args.later)?;
     let text = match form {
         _ if args.simulation && form != Form::Svg => {
             return Err(Failure::Input("the simulation needs an .svg file".to_owned()));
@@ -78,6 +86,11 @@ pub(crate) fn show(args: &ShowArgs) -> Result<Verdict, Failure> {
             draw(args, form, &plan, step_names(&input))
         }
     };
+    write(args, &text)
+}
+
+/// Writes a map to the file given, or prints it.
+pub(crate) fn write(args: &ShowArgs, text: &str) -> Result<Verdict, Failure> {
     match &args.output {
         Some(path) => files::write(path, |out| out.write_all(text.as_bytes()))?,
         None => io::stdout().lock().write_all(text.as_bytes())?,
@@ -91,7 +104,7 @@ fn pixels(args: &ShowArgs) -> Option<u32> {
 }
 
 /// The size of each of several maps in a picture; all of them should fit into a window.
-fn picture(args: &ShowArgs, plan: &Plan, maps: usize) -> SvgOptions {
+pub(crate) fn picture(args: &ShowArgs, plan: &Plan, maps: usize) -> SvgOptions {
     let fitting = SvgOptions::fitting(plan);
     let several = u32::try_from(maps).unwrap_or(u32::MAX).saturating_add(1);
     let fitting = fitting.height(fitting.height.saturating_mul(2) / several);

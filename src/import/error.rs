@@ -117,6 +117,9 @@ pub enum ImportError {
     #[cfg(feature = "tflite")]
     #[error(transparent)]
     Tflite(#[from] super::tflite::TfliteError),
+    /// The recording of allocations cannot be read.
+    #[error(transparent)]
+    Recording(#[from] super::recording::RecordingError),
     /// This build has no reader for TensorFlow Lite models.
     #[error("this build of memplan cannot read .tflite; build it with feature \"tflite\"")]
     NoTflite,

@@ -11,6 +11,8 @@ mod json;
 mod kernels;
 #[cfg(feature = "onnx")]
 pub mod onnx;
+#[cfg(feature = "files")]
+pub mod recording;
 #[cfg(feature = "tflite")]
 pub mod tflite;
 
@@ -37,6 +39,12 @@ pub enum Format {
     Json,
     /// MiniMalloc's CSV: a problem or a plan.
     Csv,
+    /// PyTorch's memory snapshot.
+    Pickle,
+    /// XLA's buffer assignment.
+    Xla,
+    /// ExecuTorch's program.
+    Pte,
 }
 
 impl Format {
@@ -49,6 +57,9 @@ impl Format {
             "tflite" => Some(Self::Tflite),
             "json" => Some(Self::Json),
             "csv" => Some(Self::Csv),
+            "pickle" | "pkl" => Some(Self::Pickle),
+            "pte" => Some(Self::Pte),
+            "txt" if name.contains("buffer-assignment") => Some(Self::Xla),
             _ => None,
         }
     }
@@ -84,6 +95,9 @@ pub struct ImportOptions {
     pub copies: BTreeSet<String>,
     /// The in-place abilities of the kernels that will run a model.
     pub kernels: Kernels,
+    /// The device of a recording whose allocations are read, such as `cuda:0`; `None` for the one that needs the most
+    /// bytes.
+    pub device: Option<String>,
     /// The options for TensorFlow Lite models.
     #[cfg(feature = "tflite")]
     pub tflite: tflite::TfliteOptions,
@@ -206,8 +220,14 @@ pub fn read_input(
         Format::Tflite => Ok(Input::Sequence(tflite::read(bytes, options)?)),
         #[cfg(not(feature = "tflite"))]
         Format::Tflite => Err(ImportError::NoTflite),
-        Format::Json => json::read_input(bytes),
+        Format::Json | Format::Pickle | Format::Xla | Format::Pte
+            if recording::is_recording(bytes, format) =>
+        {
+            let recorded = recording::read(bytes, format, options.device.as_deref())?;
+            Ok(Input::Problem(recorded.problem))
+        }
         Format::Csv => csv::read_problem(bytes).map(Input::Problem),
+        _ => json::read_input(bytes),
     }
 }
 
@@ -226,7 +246,9 @@ pub fn read_plan(
     match format {
         Format::Json => read_json_plan(bytes),
         Format::Csv => csv::read_plan(bytes, problem),
-        Format::Onnx | Format::Tflite => Err(ImportError::NotAPlan),
+        Format::Onnx | Format::Tflite | Format::Pickle | Format::Xla | Format::Pte => {
+            Err(ImportError::NotAPlan)
+        }
     }
 }
 

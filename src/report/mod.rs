@@ -24,6 +24,8 @@ mod operators;
 mod pools;
 mod profile;
 mod recomputation;
+#[cfg(feature = "files")]
+mod recording;
 mod reordering;
 mod rules;
 mod size;
@@ -66,6 +68,8 @@ pub use pools::{by_pool, in_buffers, pool_title};
 pub use recomputation::{recomputation, recompute_curve};
 #[cfg(feature = "files")]
 pub use recomputation::{recomputation_json, recompute_curve_json};
+#[cfg(feature = "files")]
+pub use recording::{recording, recording_json};
 pub use reordering::reordering;
 #[cfg(feature = "files")]
 pub use reordering::reordering_json;

@@ -29,6 +29,10 @@ pub(crate) struct InputArgs {
     /// Format of the input, if its name does not show it.
     #[arg(long, value_name = "FORMAT")]
     pub(crate) format: Option<FormatName>,
+    /// The device of a recording of allocations, such as cuda:0 [default: the one that needs the most
+    /// bytes].
+    #[arg(long, value_name = "NAME")]
+    pub(crate) device: Option<String>,
     #[command(flatten)]
     pub(crate) sizes: SizeArgs,
     /// Put the model's inputs into the pool as well.

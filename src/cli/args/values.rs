@@ -20,6 +20,12 @@ pub(crate) enum FormatName {
     Tflite,
     Json,
     Csv,
+    /// A memory snapshot of PyTorch.
+    Pickle,
+    /// A buffer assignment of XLA.
+    Xla,
+    /// A program of ExecuTorch.
+    Pte,
 }
 
 impl From<FormatName> for Format {
@@ -29,6 +35,9 @@ impl From<FormatName> for Format {
             FormatName::Tflite => Self::Tflite,
             FormatName::Json => Self::Json,
             FormatName::Csv => Self::Csv,
+            FormatName::Pickle => Self::Pickle,
+            FormatName::Xla => Self::Xla,
+            FormatName::Pte => Self::Pte,
         }
     }
 }

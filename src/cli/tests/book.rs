@@ -93,6 +93,14 @@ fn the_first_model_is_planned_as_the_tool_does() {
     compare_figure("first.verify.txt", &memplan(&["verify", model, plan]).out);
 }
 
+/// Behind it comes the usual explanation of a plan.
+#[test]
+fn the_recording_is_explained_as_the_tool_does() {
+    let printed = memplan(&["explain", "tests/recordings/step.pickle"]).out;
+    let (answers, _) = printed.split_once("\nThe most bytes are alive").unwrap();
+    compare_figure("recording.explain.txt", answers);
+}
+
 /// Several memories, pins and more.
 #[test]
 fn the_problem_in_two_pools_is_planned_as_the_tool_does() {

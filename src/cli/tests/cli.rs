@@ -14,6 +14,8 @@ mod outputs;
 mod pools;
 #[path = "cli/recompute.rs"]
 mod recompute;
+#[path = "cli/recordings.rs"]
+mod recordings;
 #[path = "cli/searches.rs"]
 mod searches;
 #[path = "../../../tests/common/shared.rs"]

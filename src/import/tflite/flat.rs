@@ -38,9 +38,14 @@ impl<'a> File<'a> {
         if bytes.get(4..8) != Some(b"TFL3") {
             return Err(TfliteError::NotTflite);
         }
+        Ok(Self::unchecked(bytes))
+    }
+
+    /// Takes the bytes of a flatbuffer of another kind, which the caller has checked.
+    pub(crate) fn unchecked(bytes: &'a [u8]) -> Self {
         // A whole model reads most of its bytes once.
         let budget = Cell::new(bytes.len().saturating_mul(4).saturating_add(4096));
-        Ok(Self { bytes, budget })
+        Self { bytes, budget }
     }
 
     pub(crate) fn bytes(&self) -> &'a [u8] {
@@ -133,6 +138,14 @@ impl<'a> File<'a> {
         self.spend(vector.length.saturating_mul(4))?;
         let place = |index: usize| vector.at + 4 * index;
         let number = |index| self.array(place(index), "a vector").map(i32::from_le_bytes);
+        (0..vector.length).map(number).collect()
+    }
+
+    /// The elements of a vector of 64-bit integers.
+    pub(crate) fn u64s(&self, vector: Vector) -> Result<Vec<u64>, TfliteError> {
+        self.spend(vector.length.saturating_mul(8))?;
+        let place = |index: usize| vector.at + 8 * index;
+        let number = |index| self.array(place(index), "a vector").map(u64::from_le_bytes);
         (0..vector.length).map(number).collect()
     }
 }
