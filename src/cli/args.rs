@@ -3,7 +3,11 @@
 mod groups;
 mod values;
 
-use std::{ops::Range, path::PathBuf, time::Duration};
+use std::{
+    ops::Range,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use clap::{Args, Parser, Subcommand};
 use memplan::{Input, Limits, Planner, Step, Strategy, recompute};
@@ -114,7 +118,12 @@ pub(crate) struct VerifyArgs {
     /// The input that the plan is for.
     pub(crate) input: PathBuf,
     /// The plan, .json or .csv, or a TensorFlow Lite model with a plan in its metadata.
-    pub(crate) plan: PathBuf,
+    #[arg(required_unless_present = "addresses")]
+    plan: Option<PathBuf>,
+    /// Audit a run of another runtime instead of a plan: a file, .json or .csv, with the address that
+    /// each tensor had. The operators are run on a shadow of that memory.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["plan", "execute", "after", "alignment", "padding"])]
+    pub(crate) addresses: Option<PathBuf>,
     /// Also run the operators on a shadow of the pool, and follow every byte; needs operators and a
     /// plan with tensors.
     #[arg(long)]
@@ -131,6 +140,13 @@ pub(crate) struct VerifyArgs {
     /// for a problem].
     #[arg(long, value_name = "BYTES")]
     pub(crate) padding: Option<u64>,
+}
+
+impl VerifyArgs {
+    /// The plan. The command line requires it where no addresses are given.
+    pub(crate) fn plan(&self) -> &Path {
+        self.plan.as_deref().unwrap_or(Path::new("-"))
+    }
 }
 
 #[derive(Debug, Args)]

@@ -207,15 +207,15 @@ pub(crate) fn verify(args: &VerifyArgs) -> Result<Verdict, Failure> {
     ];
     if let Some((_, option)) = ignored.into_iter().find(|(given, _)| *given) {
         let words = format!("{option} has no effect on the plan in a model; omit it");
-        return Err(wrong(Some(&args.plan), words));
+        return Err(wrong(Some(args.plan()), words));
     }
     if args.reading.is_for_interpreter() {
-        return Err(wrong(Some(&args.plan), takes_no_plan("--runtime")));
+        return Err(wrong(Some(args.plan()), takes_no_plan("--runtime")));
     }
     let model = tflite::read(&args.input, &args.reading)?;
     let survey = &model.survey;
-    let bytes = files::read(&args.plan, args.reading.max_input)?;
-    let planned = model.survey(&bytes, &args.plan)?;
+    let bytes = files::read(args.plan(), args.reading.max_input)?;
+    let planned = model.survey(&bytes, args.plan())?;
     let mut problems = Vec::new();
     if let Err(error) = OfflinePlan::check_model(&bytes) {
         problems.push(error.to_string());
@@ -223,11 +223,11 @@ pub(crate) fn verify(args: &VerifyArgs) -> Result<Verdict, Failure> {
     if planned != *survey {
         problems.push("the two models differ in their operators or tensors".to_owned());
     }
-    let offline = OfflinePlan::of_model(&bytes).map_err(|error| wrong(Some(&args.plan), error))?;
+    let offline = OfflinePlan::of_model(&bytes).map_err(|error| wrong(Some(args.plan()), error))?;
     let Some(offline) = offline else {
-        return Err(wrong(Some(&args.plan), "the model has no offline plan in its metadata"));
+        return Err(wrong(Some(args.plan()), "the model has no offline plan in its metadata"));
     };
-    let head = offline.simulate(&planned.arena).map_err(|error| wrong(Some(&args.plan), error))?;
+    let head = offline.simulate(&planned.arena).map_err(|error| wrong(Some(args.plan()), error))?;
     problems.extend(offline.faults(&planned, &head));
     let own = OfflinePlan::online(&survey.arena).simulate(&survey.arena);
     let own = own.map_err(|error| wrong(Some(&args.input), error))?;

@@ -1,10 +1,13 @@
 //! `memplan verify`: a plan against its input.
 
-use std::io::{self, Write};
+use std::{
+    io::{self, Write},
+    path::Path,
+};
 
 use memplan::{
     Input, OpSequence, Plan,
-    import::Format,
+    import::{Addresses, Format},
     report,
     verify::{Verifier, VerifyError, copied_views},
 };
@@ -18,15 +21,18 @@ use crate::{
 };
 
 pub(crate) fn verify(args: &VerifyArgs) -> Result<Verdict, Failure> {
+    if let Some(addresses) = &args.addresses {
+        return audit(args, addresses);
+    }
     let is_alone = args.later.after.is_empty();
     if is_alone
         && files::is_tflite(&args.input, &args.reading)
-        && files::is_named_tflite(&args.plan)
+        && files::is_named_tflite(args.plan())
     {
         return micro::verify(args);
     }
     let input = later::input(Some(&args.input), &args.reading, &args.later)?;
-    let plan = files::read_plan(&args.plan, &args.reading, || asked(&input, args))?;
+    let plan = files::read_plan(args.plan(), &args.reading, || asked(&input, args))?;
     let (mut input, is_smaller) = match run(args, input, &plan)? {
         Run::AsPlanned(input) => (input, false),
         Run::Smaller(input) => (input, true),
@@ -59,7 +65,7 @@ pub(crate) fn verify(args: &VerifyArgs) -> Result<Verdict, Failure> {
     }
     let verified = match &input {
         // A CSV file has only chunks.
-        Input::Sequence(_) if files::plan_format(&args.plan)? == Format::Csv => {
+        Input::Sequence(_) if files::plan_format(args.plan())? == Format::Csv => {
             verifier.verify(&asked(&input, args)?, &plan)
         }
         input => verifier.verify(input, &plan),
@@ -67,12 +73,27 @@ pub(crate) fn verify(args: &VerifyArgs) -> Result<Verdict, Failure> {
     let verification = verified.map_err(|error| match error {
         VerifyError::NothingToRun => {
             let needs = "--execute needs operators, and a plan that lists the offsets of tensors";
-            wrong(Some(&args.plan), needs)
+            wrong(Some(args.plan()), needs)
         }
         error => wrong(Some(&args.input), error),
     })?;
     write!(io::stdout(), "{}", report::verification(&plan, &verification))?;
     Ok(if verification.is_right() { Verdict::Good } else { Verdict::Bad })
+}
+
+/// Audits the addresses that another runtime gave to the tensors of a model.
+fn audit(args: &VerifyArgs, path: &Path) -> Result<Verdict, Failure> {
+    let Input::Sequence(sequence) = files::read_input(&args.input, &args.reading)? else {
+        let words = "--addresses needs operators, but this is a problem; verify a plan of it";
+        return Err(wrong(Some(&args.input), words));
+    };
+    let format = files::plan_format(path)?;
+    let bytes = files::read(path, args.reading.max_input)?;
+    let addresses = Addresses::read(&bytes, format, &sequence);
+    let addresses = addresses.map_err(|error| wrong(Some(path), error))?;
+    let faults = addresses.faults(&sequence);
+    write!(io::stdout(), "{}", report::audit(&addresses, &faults))?;
+    Ok(if faults.is_empty() { Verdict::Good } else { Verdict::Bad })
 }
 
 /// The run that a plan is verified for.

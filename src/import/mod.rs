@@ -2,6 +2,8 @@
 //! planning.
 
 #[cfg(feature = "files")]
+mod addresses;
+#[cfg(feature = "files")]
 mod csv;
 #[cfg(feature = "files")]
 mod error;
@@ -16,6 +18,8 @@ pub mod recording;
 #[cfg(feature = "tflite")]
 pub mod tflite;
 
+#[cfg(feature = "files")]
+pub use addresses::{Addresses, AddressesError};
 #[cfg(feature = "files")]
 pub use error::ImportError;
 pub use in_place::{InPlace, NotInPlace};

@@ -3,6 +3,8 @@
 mod alive;
 #[cfg(feature = "tflite")]
 mod arena;
+#[cfg(feature = "files")]
+mod audit;
 mod compare;
 mod conflict;
 mod count;
@@ -42,6 +44,8 @@ pub use crate::printable::printable;
 pub use arena::arena_entry;
 #[cfg(feature = "tflite")]
 pub use arena::{Heads, arena, heads};
+#[cfg(feature = "files")]
+pub use audit::audit;
 #[cfg(feature = "files")]
 pub use compare::comparisons_json;
 pub use compare::{comparison, comparisons, seconds};

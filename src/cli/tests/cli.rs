@@ -1,6 +1,8 @@
 //! The contract of the command line: exit codes, results on standard output, messages on standard
 //! error, errors that name file, place and remedy, and files that are complete or absent.
 
+#[path = "cli/addresses.rs"]
+mod addresses;
 mod command;
 #[path = "../../../tests/common/flatbuffer.rs"]
 mod flatbuffer;
