@@ -46,7 +46,6 @@ mod boxes;
 mod budget;
 mod covered;
 mod effort;
-#[cfg(any(feature = "onnx", feature = "tflite"))]
 pub mod export;
 #[cfg(feature = "serde")]
 mod file;

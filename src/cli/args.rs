@@ -13,6 +13,7 @@ use clap::{Args, Parser, Subcommand};
 use memplan::{Input, Limits, Planner, Step, Strategy, recompute};
 
 pub(crate) use groups::{InputArgs, LaterArgs, OrderArgs, PlacingArgs, SearchArgs, StrategyArgs};
+pub(crate) use values::Emit;
 pub(crate) use values::SharedNames;
 use values::{capacity, steps, strategies};
 
@@ -102,6 +103,10 @@ pub(crate) struct PlanArgs {
     /// 1.
     #[arg(long, value_name = "SIZE", value_parser = capacity)]
     pub(crate) capacity: Option<u64>,
+    /// Print the plan as source, or write it to the file of -o: a C header with the size of the arena
+    /// and the offset of each tensor.
+    #[arg(long, value_name = "FORM", conflicts_with_all = ["json", "csv", "table"])]
+    pub(crate) emit: Option<Emit>,
     /// Print every offset.
     #[arg(long, conflicts_with_all = ["json", "csv"])]
     pub(crate) table: bool,

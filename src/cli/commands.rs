@@ -7,7 +7,7 @@ use std::{
 };
 
 use memplan::{
-    Bytes, Input, InputRef, OpSequence, Plan, Planner,
+    Bytes, Input, InputRef, OpSequence, Plan, Planner, export,
     import::Format,
     plan::PlanFile,
     planner::{Comparison, PlanFit, ReorderedPlan, TrafficReference},
@@ -18,7 +18,7 @@ use memplan::{
 
 use crate::{
     Failure, Verdict,
-    args::{CompareArgs, ExplainArgs, InputArgs, PlanArgs, StrategyArgs},
+    args::{CompareArgs, Emit, ExplainArgs, InputArgs, PlanArgs, StrategyArgs},
     files::{self, wrong},
     is_quiet, later, micro, note,
     planning::{BUILT_IN, built_in, fit, make_plan, placed, read_plan, stated_order, step_names},
@@ -64,8 +64,15 @@ fn check_csv(plan: &Plan, input: &Input, is_csv: bool, path: Option<&Path>) -> R
     }
 }
 
-pub(crate) fn plan(args: &PlanArgs) -> Result<Verdict, Failure> {
+/// The file that the plan is written to, and its format; none for a C header, which has a writer of its own.
+fn output_of(args: &PlanArgs) -> Result<Option<(&Path, Format)>, Failure> {
     let output = match args.output.as_deref() {
+        Some(path) if args.emit.is_some() => {
+            let read = args.input.as_deref().into_iter().chain(args.later.files());
+            files::output("-o", path, read, "omit -o to print the header")?;
+            files::check_writable(path)?;
+            None
+        }
         Some(path) => {
             let read = args.input.as_deref();
             let format = files::plan_to_write(path, read, &args.reading)?;
@@ -78,6 +85,11 @@ pub(crate) fn plan(args: &PlanArgs) -> Result<Verdict, Failure> {
         let words = "only .json can state the order that --reorder finds; use .json";
         return Err(wrong(Some(path), words));
     }
+    Ok(output)
+}
+
+pub(crate) fn plan(args: &PlanArgs) -> Result<Verdict, Failure> {
+    let output = output_of(args)?;
     micro::check(args)?;
     if let (Some((path, Format::Tflite)), false) = (output, args.later.after.is_empty()) {
         let words = "a model states the plan of one input only; take .json";
@@ -138,6 +150,10 @@ pub(crate) fn plan(args: &PlanArgs) -> Result<Verdict, Failure> {
         Some((path, _)) => files::write(path, |out| report::write_plan_file(out, &file()))?,
         None => {}
     }
+    if args.emit == Some(Emit::CHeader) {
+        write_header(args, &plan)?;
+        return Ok(verdict);
+    }
     let mut out = io::BufWriter::new(io::stdout().lock());
     if args.json {
         report::write_plan_file(&mut out, &file())?;
@@ -165,6 +181,18 @@ pub(crate) fn plan(args: &PlanArgs) -> Result<Verdict, Failure> {
     }
     out.flush()?;
     Ok(verdict)
+}
+
+/// Writes a plan as a C header, named after the input.
+fn write_header(args: &PlanArgs, plan: &Plan) -> Result<(), Failure> {
+    let path = args.input.as_deref();
+    let stem = path.filter(|path| path.as_os_str() != "-").and_then(Path::file_stem);
+    let stem = stem.map_or_else(|| "model".to_owned(), |stem| stem.display().to_string());
+    let header = export::c_header(&stem, plan).map_err(|error| wrong(path, error))?;
+    match &args.output {
+        Some(output) => files::write(output, |out| out.write_all(header.as_bytes())),
+        None => Ok(io::stdout().lock().write_all(header.as_bytes())?),
+    }
 }
 
 /// Reads what is to be planned, and a TensorFlow Lite model with what its runtime places.

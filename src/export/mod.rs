@@ -1,6 +1,10 @@
 //! Plans and orders back into the files that runtimes take.
 
+mod c_header;
+mod c_names;
 #[cfg(feature = "onnx")]
 pub mod onnx;
 #[cfg(feature = "tflite")]
 pub mod tflite;
+
+pub use c_header::{HeaderError, c_header};

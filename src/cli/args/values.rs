@@ -13,6 +13,13 @@ use memplan::{
 /// The sizes in one argument, by name.
 pub(super) type Dimensions = Vec<(String, DimRange)>;
 
+/// Source to write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Emit {
+    /// A C header.
+    CHeader,
+}
+
 /// A format by name.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum FormatName {

@@ -8,6 +8,8 @@ mod command;
 mod flatbuffer;
 #[path = "../../../tests/common/hard.rs"]
 mod hard;
+#[path = "cli/headers.rs"]
+mod headers;
 #[path = "cli/orders.rs"]
 mod orders;
 #[path = "cli/outputs.rs"]

@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use crate::{
     Plan, TensorPlace,
+    export::c_names::{identifier, in_comment},
     import::tflite::{ALIGNMENT, Arena},
 };
 
@@ -23,11 +24,7 @@ pub fn c_struct(name: &str, arena: &Arena, plan: &Plan) -> Option<String> {
             _ => (&*tensor.name, 0),
         })
         .collect();
-    let mut name: String =
-        name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
-    if !name.starts_with(|c: char| c.is_ascii_alphabetic()) {
-        name.insert_str(0, "plan_");
-    }
+    let name = identifier(name, "plan_");
     let upper = name.to_ascii_uppercase();
     let (count, head) = (arena.buffers.len(), plan.pool_size);
     let mut text = String::new();
@@ -47,12 +44,7 @@ pub fn c_struct(name: &str, arena: &Arena, plan: &Plan) -> Option<String> {
             return None;
         }
         let kind = if buffer.tensor.is_some() { "" } else { ", scratch" };
-        // A name may contain anything, but must not end the comment.
-        let label: String = buffer
-            .name
-            .chars()
-            .map(|c| if c.is_ascii_graphic() && c != '\\' { c } else { ' ' })
-            .collect();
+        let label = in_comment(&buffer.name);
         let _ = writeln!(text, "    {offset},  // {label}, {} bytes{kind}", buffer.size);
     }
     if count == 0 {
