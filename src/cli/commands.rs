@@ -374,9 +374,19 @@ pub(crate) fn explain(args: &ExplainArgs) -> Result<Verdict, Failure> {
     if let Some(traffic) = &traffic {
         write!(out, "\n{}", report::traffic(&plan, traffic))?;
     }
+    if let Some(path) = path.filter(|path| shows_arena(args, path)) {
+        write!(out, "\n{}", micro::arena(path, &args.reading, &plan)?)?;
+    }
     write!(out, "\n{}", report::explain(&plan, steps))?;
     out.flush()?;
     Ok(Verdict::Good)
+}
+
+/// Returns whether what is explained is a new plan of a TensorFlow Lite model, which can be read again.
+fn shows_arena(args: &ExplainArgs, path: &Path) -> bool {
+    let is_new = args.plan.is_none() && !args.reorder && args.later.after.is_empty();
+    let is_one_pool = !args.planning.placing.has_pools();
+    is_new && is_one_pool && files::is_tflite(path, &args.reading) && path.is_file()
 }
 
 /// The traffic of simple rules, to compare that of a plan in several pools with.

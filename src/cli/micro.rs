@@ -17,7 +17,7 @@ use memplan::{
 
 use crate::{
     Failure, Verdict,
-    args::{PlanArgs, VerifyArgs},
+    args::{InputArgs, PlanArgs, VerifyArgs},
     files::{self, wrong},
     note, say,
     tflite::{self, TfliteModel},
@@ -196,6 +196,20 @@ impl<'a> Prediction<'a> {
             )),
         }
     }
+}
+
+/// Reports the arena that the runtime takes for a model, by its own planner or the plan in the file, and with this plan.
+pub(crate) fn arena(path: &Path, reading: &InputArgs, plan: &Plan) -> Result<String, Failure> {
+    let model = files::read_tflite(path, reading)?;
+    let arena = &model.survey.arena;
+    let (present, faults) = match OfflinePlan::right(&model.bytes, &model.survey) {
+        Ok(present) => (present, Vec::new()),
+        Err(faults) => (None, faults),
+    };
+    let heads = Heads::of(arena, plan, present.as_ref());
+    let heads = heads.map_err(|error| wrong(Some(path), error))?;
+    let kernels = files::kernel_library(reading).unwrap_or_default();
+    Ok(report::arena(arena, heads, kernels, &faults))
 }
 
 /// Verifies the plan in the metadata of a model against the model that it was made for.

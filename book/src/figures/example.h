@@ -1,4 +1,4 @@
-/* The memory of example, planned by memplan 0.1.0: best.
+/* The memory of example, planned by memplan 0.1.0: pushdown.
    All numbers are bytes; offsets count from the start of the arena. */
 #ifndef EXAMPLE_PLAN_H
 #define EXAMPLE_PLAN_H
@@ -6,7 +6,7 @@
 #include <assert.h>
 #include <stdint.h>
 
-#define EXAMPLE_ARENA_SIZE 14336u
+#define EXAMPLE_ARENA_SIZE 15360u
 #define EXAMPLE_ARENA_ALIGNMENT 64u
 
 static_assert(EXAMPLE_ARENA_SIZE <= SIZE_MAX, "the arena is too large for this target");
@@ -17,12 +17,12 @@ static_assert(EXAMPLE_ARENA_SIZE <= SIZE_MAX, "the arena is too large for this t
 static_assert(EXAMPLE_A_OFFSET + EXAMPLE_A_SIZE <= EXAMPLE_ARENA_SIZE, "EXAMPLE_A");
 
 /* b, steps 1 to 4 */
-#define EXAMPLE_B_OFFSET 6144u
+#define EXAMPLE_B_OFFSET 9216u
 #define EXAMPLE_B_SIZE 6144u
 static_assert(EXAMPLE_B_OFFSET + EXAMPLE_B_SIZE <= EXAMPLE_ARENA_SIZE, "EXAMPLE_B");
 
 /* v, steps 1 to 4 */
-#define EXAMPLE_V_OFFSET 8192u
+#define EXAMPLE_V_OFFSET 11264u
 #define EXAMPLE_V_SIZE 3072u
 static_assert(EXAMPLE_V_OFFSET + EXAMPLE_V_SIZE <= EXAMPLE_ARENA_SIZE, "EXAMPLE_V");
 
@@ -32,12 +32,12 @@ static_assert(EXAMPLE_V_OFFSET + EXAMPLE_V_SIZE <= EXAMPLE_ARENA_SIZE, "EXAMPLE_
 static_assert(EXAMPLE_C_OFFSET + EXAMPLE_C_SIZE <= EXAMPLE_ARENA_SIZE, "EXAMPLE_C");
 
 /* d, steps 4 to 5 */
-#define EXAMPLE_D_OFFSET 3072u
+#define EXAMPLE_D_OFFSET 11264u
 #define EXAMPLE_D_SIZE 3072u
 static_assert(EXAMPLE_D_OFFSET + EXAMPLE_D_SIZE <= EXAMPLE_ARENA_SIZE, "EXAMPLE_D");
 
 /* e, steps 5 to 5 */
-#define EXAMPLE_E_OFFSET 6144u
+#define EXAMPLE_E_OFFSET 3072u
 #define EXAMPLE_E_SIZE 8192u
 static_assert(EXAMPLE_E_OFFSET + EXAMPLE_E_SIZE <= EXAMPLE_ARENA_SIZE, "EXAMPLE_E");
 

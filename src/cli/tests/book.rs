@@ -30,7 +30,7 @@ const OVERWRITE: &str = "book/src/figures/overwrite.json";
 #[case("verify.txt", &["verify", OVERWRITE, "book/src/figures/wrong.plan.json"], None)]
 #[case("step.curve.txt", &["recompute", STEP, "--curve", "8"], None)]
 #[case("step.recompute.txt", &["recompute", STEP, "--capacity", "160KiB"], None)]
-#[case("example.h", &["plan", EXAMPLE, "--emit", "c-header"], None)]
+#[case("example.h", &["plan", EXAMPLE, "--strategy", "pushdown", "--emit", "c-header"], None)]
 #[case("help.txt", &["--help"], None)]
 #[case("ops.txt", &["ops", "tests/models/encoder.onnx", "--inplace", "elementwise"], None)]
 fn the_figure_is_what_the_tool_prints(

@@ -70,7 +70,7 @@ fn without_arguments_a_built_in_network_is_planned_and_drawn() {
 #[case::no_such_strategy(&["plan", "--strategy", "best-guess"], "invalid value 'best-guess' for '--strategy <NAME>'")]
 #[case::no_such_file(&["plan", "nowhere.json"], "memplan: nowhere.json: No such file or directory")]
 #[case::a_folder(&["plan", "src", "--format", "json"], "memplan: src: Is a directory")]
-#[case::no_format(&["plan", "Cargo.toml"], "memplan: Cargo.toml: the name does not end in .onnx, .tflite, .json or .csv; give the format with --format")]
+#[case::no_format(&["plan", "Cargo.toml"], "memplan: Cargo.toml: the name does not end in .onnx, .tflite, .json, .csv, .pickle, .pte or -buffer-assignment.txt; give the format with --format")]
 #[case::not_json(&["plan", "Cargo.toml", "--format", "json"], "memplan: Cargo.toml: expected value at line 1 column 2")]
 #[case::not_csv(&["plan", "Cargo.toml", "--format", "csv"], "memplan: Cargo.toml: line 1: unknown column '[package]'")]
 #[case::alignment(&["plan", EXAMPLE, "--alignment", "3"], "memplan: book/src/figures/example.json: alignment 3 is not a power of two")]

@@ -526,3 +526,12 @@ fn shared_models_are_planned_and_verified() {
     // For one model, the runtime's own plan is as small.
     assert_eq!(written, 3);
 }
+
+#[test]
+fn the_arena_is_explained() {
+    let run = memplan(&["explain", "tests/models/mobilenet_v3_se_64_i8.tflite"]);
+    assert_eq!(run.code, 0, "{}", run.err);
+    for text in ["head by its own planner", "The most bytes are alive in"] {
+        assert!(run.out.contains(text), "no {text} in {}", run.out);
+    }
+}
