@@ -213,6 +213,11 @@ typedef enum {
 } memplan_dependency_kind;
 
 /*
+ A request to end planning early, which any thread may make at any time.
+ */
+typedef struct memplan_cancel memplan_cancel;
+
+/*
  A plan. It does not change, and any thread may use it. Free it as often as functions gave it: a cache gives the
  same plan several times.
  */
@@ -233,6 +238,24 @@ typedef struct memplan_problem memplan_problem;
  Operators and tensors. One thread at a time may use it.
  */
 typedef struct memplan_sequence memplan_sequence;
+
+/*
+ The progress of a search.
+ */
+typedef struct {
+    /*
+     The lower bound of the pool in bytes; of the peak, while an order is searched for.
+     */
+    uint64_t lower_bound;
+    /*
+     The best pool or peak so far in bytes; `UINT64_MAX` if there is none yet.
+     */
+    uint64_t best;
+    /*
+     The search nodes so far, of all threads.
+     */
+    uint64_t nodes;
+} memplan_progress;
 
 /*
  The options of planning. Fill them with `memplan_options_init` first, then change fields.
@@ -276,6 +299,19 @@ typedef struct {
      `memplan_lowering` flags.
      */
     uint32_t lowering;
+    /*
+     A request that ends planning early, or null, the default. It must live until the function returns.
+     */
+    const memplan_cancel *cancel;
+    /*
+     Called every few hundred nodes of a search with its progress, by the thread that plans; null by default. It must
+     not throw, and must not call a function of this library with objects that this call uses.
+     */
+    void (*progress)(const memplan_progress *progress, void *context);
+    /*
+     Passed to `progress` as it is.
+     */
+    void *progress_context;
 } memplan_options;
 
 /*
@@ -503,6 +539,44 @@ void memplan_plan_cache_free(memplan_plan_cache *cache);
  whole message without the NUL. `out` may be null if `n` is 0.
  */
 size_t memplan_last_error(char *out, size_t n);
+
+/*
+ Checks that the plan of a sequence is right: that nothing overwrites what is still needed, that everything lies in
+ the pool, and that the figures of the plan are right. It shares no code with the planners. The sequence may have
+ been built anew; a plan with an order of its own is checked in that order.
+ */
+memplan_status memplan_verify_sequence(const memplan_sequence *sequence,
+                                       const memplan_plan *plan);
+
+/*
+ Explains the size of a plan, in UTF-8 with lines of at most 80 columns and a NUL at the end: its bounds, the chunks
+ at the peak, the stack of chunks that reaches the top, and what is free. `out` holds `n` bytes; what does not fit is
+ cut off, and `out` may be null if `n` is 0. `length` gets the bytes of the whole text without the NUL. `sequence`
+ names the steps by their operators; it may be null.
+ */
+memplan_status memplan_plan_explain(const memplan_plan *plan,
+                                    const memplan_sequence *sequence,
+                                    char *out,
+                                    size_t n,
+                                    size_t *length);
+
+/*
+ Creates a request that is not made yet. Options refer to it by their field `cancel`.
+ */
+memplan_status memplan_cancel_new(memplan_cancel **out);
+
+/*
+ Makes the request, or takes it back if `is_made` is 0. Any thread may call it, and a signal handler as well. Soon
+ afterwards, planning ends: strategies that search, and first-fit, return their best plan so far, and the others
+ fail with `MEMPLAN_STATUS_INVALID`. Null is ignored.
+ */
+void memplan_cancel_set(const memplan_cancel *cancel,
+                        uint32_t is_made);
+
+/*
+ Frees a request; null is ignored.
+ */
+void memplan_cancel_free(memplan_cancel *cancel);
 
 /*
  Fills the options with the defaults. `struct_size` is `sizeof(memplan_options)`, so that programs

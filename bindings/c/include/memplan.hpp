@@ -46,6 +46,7 @@ struct Free {
     void operator()(memplan_problem *problem) const noexcept { memplan_problem_free(problem); }
     void operator()(memplan_sequence *sequence) const noexcept { memplan_sequence_free(sequence); }
     void operator()(memplan_plan_cache *cache) const noexcept { memplan_plan_cache_free(cache); }
+    void operator()(memplan_cancel *cancel) const noexcept { memplan_cancel_free(cancel); }
 };
 
 }  // namespace detail
@@ -58,10 +59,40 @@ using Place = memplan_place;
 using Wait = memplan_wait;
 using Dependency = memplan_dependency;
 
+// A request to end planning early. Any thread may make it, and a signal handler as well.
+class Cancel {
+public:
+    Cancel() {
+        memplan_cancel *cancel = nullptr;
+        detail::check(memplan_cancel_new(&cancel));
+        cancel_.reset(cancel);
+    }
+    void set(bool is_made = true) noexcept { memplan_cancel_set(cancel_.get(), is_made ? 1 : 0); }
+
+private:
+    friend struct Options;
+    std::unique_ptr<memplan_cancel, detail::Free> cancel_;
+};
+
 // The options, filled with the defaults.
 struct Options : memplan_options {
     Options() : memplan_options() {
         detail::check(memplan_options_init(this, sizeof(memplan_options)));
+    }
+    // Ends planning soon after the request is made. It must live as long as the options are used.
+    Options &ended_by(const Cancel &request) noexcept {
+        cancel = request.cancel_.get();
+        return *this;
+    }
+    // Calls `report` with a `const memplan_progress &` every few hundred nodes of a search. It must live as long as the
+    // options are used; if it throws, the program ends.
+    template <class Report>
+    Options &watched_by(Report &report) noexcept {
+        progress = [](const memplan_progress *now, void *context) noexcept {
+            (*static_cast<Report *>(context))(*now);
+        };
+        progress_context = &report;
+        return *this;
     }
 };
 
@@ -134,6 +165,9 @@ public:
         return waits;
     }
 
+    // The size of the plan of a problem, explained. Sequence::explain does so with the names of operators.
+    std::string explain() const { return explain(nullptr); }
+
     // The plan of a sequence that an operator runs; `index` counts its bodies from 0.
     inline Body body(std::uint32_t step, std::uint32_t index) const;
 
@@ -147,6 +181,16 @@ public:
 private:
     friend class Sequence;
     friend class PlanCache;
+
+    std::string explain(const memplan_sequence *sequence) const {
+        std::size_t length = 0;
+        detail::check(memplan_plan_explain(plan_.get(), sequence, nullptr, 0, &length));
+        std::string text(length + 1, '\0');
+        detail::check(memplan_plan_explain(plan_.get(), sequence, &text[0], text.size(), &length));
+        text.pop_back();
+        return text;
+    }
+
     std::unique_ptr<memplan_plan, detail::Free> plan_;
 };
 
@@ -343,6 +387,14 @@ public:
         detail::check(status);
         return {std::move(order), std::move(owned)};
     }
+
+    // Throws unless the plan of this sequence is right.
+    void verify(const Plan &plan) const {
+        detail::check(memplan_verify_sequence(sequence_.get(), plan.plan_.get()));
+    }
+
+    // The size of a plan of this sequence, explained.
+    std::string explain(const Plan &plan) const { return plan.explain(sequence_.get()); }
 
     // Throws unless the plan, made for the same operators with larger sizes, holds for these sizes as well.
     void verify_smaller(const Plan &plan) const {

@@ -124,21 +124,31 @@ fn words(panic: &(dyn Any + Send)) -> String {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn memplan_last_error(out: *mut c_char, n: usize) -> usize {
     let copy = |message: &str| {
-        if !out.is_null() && n > 0 {
-            let mut end = message.len().min(n - 1);
-            while !message.is_char_boundary(end) {
-                end -= 1;
-            }
-            // SAFETY: the caller promises n bytes, end + 1 <= n, and a message of this library
-            // cannot lie in the caller's buffer.
-            unsafe {
-                std::ptr::copy_nonoverlapping(message.as_ptr(), out.cast::<u8>(), end);
-                *out.add(end) = 0;
-            }
-        }
+        // SAFETY: promised by the caller, and a message of this library cannot lie in the caller's buffer.
+        unsafe { copy_text(message, out, n) };
         message.len()
     };
     LAST.try_with(|last| last.try_borrow().map_or(0, |message| copy(&message))).unwrap_or(0)
+}
+
+/// Copies a text with a NUL at its end into `out`, which holds `n` bytes; what does not fit is cut off.
+///
+/// # Safety
+///
+/// `out` is null or points to `n` bytes that may be written, none of them the text's.
+pub(crate) unsafe fn copy_text(text: &str, out: *mut c_char, n: usize) {
+    if out.is_null() || n == 0 {
+        return;
+    }
+    let mut end = text.len().min(n - 1);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    // SAFETY: the caller promises n bytes, and end + 1 <= n.
+    unsafe {
+        std::ptr::copy_nonoverlapping(text.as_ptr(), out.cast::<u8>(), end);
+        *out.add(end) = 0;
+    }
 }
 
 #[cfg(test)]

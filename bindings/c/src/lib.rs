@@ -1,13 +1,15 @@
 //! memplan for C and C++. The functions here are what `memplan.h` declares, and their comments are
 //! the header's.
 //!
-//! No function panics, throws, calls back or hands over memory that the caller must free with
-//! anything but the `_free` functions. Pointers and lengths are checked as far as they can be: null,
+//! No function panics, throws or hands over memory that the caller must free with anything but the
+//! `_free` functions, and none calls back except to report progress where options ask for it. Pointers and lengths are checked as far as they can be: null,
 //! misaligned and impossibly long arrays are errors.
 
 mod array;
 mod cache;
 mod error;
+mod explain;
+mod observe;
 mod options;
 mod plan;
 mod problem;
@@ -16,6 +18,8 @@ mod sequence;
 mod shapes;
 
 pub use error::{Status, memplan_last_error};
+pub use explain::{memplan_plan_explain, memplan_verify_sequence};
+pub use observe::{Cancel, Progress, memplan_cancel_free, memplan_cancel_new, memplan_cancel_set};
 pub use options::{Lowering, Options, Strategy, memplan_options_init};
 pub use plan::{
     NO_CHUNK, Place, PlaceKind, Plan, memplan_plan_free, memplan_plan_lower_bound,

@@ -1,12 +1,13 @@
 //! The options of planning.
 
-use std::time::Duration;
+use std::{ffi::c_void, time::Duration};
 
 use library::{Limits, Planner, lower::LoweringOptions};
 
 use crate::{
-    array::exclusive,
+    array::check,
     error::{Failure, Status, guard},
+    observe::{Cancel, Progress},
 };
 
 /// A planner. The book describes each.
@@ -117,10 +118,20 @@ pub struct Options {
     pub threads: u32,
     /// `memplan_lowering` flags.
     pub lowering: u32,
+    /// A request that ends planning early, or null, the default. It must live until the function returns.
+    pub cancel: *const Cancel,
+    /// Called every few hundred nodes of a search with its progress, by the thread that plans; null by default. It must
+    /// not throw, and must not call a function of this library with objects that this call uses.
+    pub progress: Option<unsafe extern "C" fn(progress: *const Progress, context: *mut c_void)>,
+    /// Passed to `progress` as it is.
+    pub progress_context: *mut c_void,
 }
 
 #[allow(clippy::cast_possible_truncation, reason = "the struct has some dozens of bytes")]
 const SIZE: u32 = size_of::<Options>() as u32;
+/// The size in the first header, which ended with `lowering`.
+#[allow(clippy::cast_possible_truncation, reason = "the struct has some dozens of bytes")]
+const FIRST_SIZE: u32 = std::mem::offset_of!(Options, cancel) as u32;
 
 impl Default for Options {
     fn default() -> Self {
@@ -134,6 +145,9 @@ impl Default for Options {
             time_limit_us: 0,
             threads: 1,
             lowering: Lowering::Views as u32 | Lowering::Inplace as u32,
+            cancel: std::ptr::null(),
+            progress: None,
+            progress_context: std::ptr::null_mut(),
         }
     }
 }
@@ -147,14 +161,30 @@ impl Default for Options {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn memplan_options_init(options: *mut Options, struct_size: u32) -> Status {
     guard(|| {
-        if struct_size != SIZE {
+        if !is_known(struct_size) {
             return Err(size_error(struct_size));
         }
-        // SAFETY: the caller promises as many bytes as the struct has.
-        let options = unsafe { exclusive(options, "options") }?;
-        *options = Options::default();
+        check(options, 1, "options")?;
+        let defaults = Options { struct_size, ..Options::default() };
+        // SAFETY: the caller promises as many bytes, and the struct has them.
+        unsafe { copy_bytes(&raw const defaults, options, struct_size) };
         Ok(())
     })
+}
+
+/// Returns whether a struct of this size is of this header or of an older one.
+const fn is_known(struct_size: u32) -> bool {
+    struct_size == SIZE || struct_size == FIRST_SIZE
+}
+
+/// Copies the first bytes of options.
+///
+/// # Safety
+///
+/// Both have as many bytes, and do not overlap.
+unsafe fn copy_bytes(from: *const Options, to: *mut Options, bytes: u32) {
+    // SAFETY: promised by the caller.
+    unsafe { std::ptr::copy_nonoverlapping(from.cast::<u8>(), to.cast::<u8>(), bytes as usize) };
 }
 
 fn size_error(found: u32) -> Failure {
@@ -176,11 +206,14 @@ impl Options {
         // The size is read first: an older caller's struct may have fewer fields than this one.
         // SAFETY: the caller promises at least this field.
         let size = unsafe { *crate::array::reference(options.cast::<u32>(), "options")? };
-        if size != SIZE {
+        if !is_known(size) {
             return Err(size_error(size));
         }
+        check(options, 1, "options")?;
+        let mut read = Self::default();
         // SAFETY: the caller promises as many bytes as the field says.
-        Ok(unsafe { *crate::array::reference(options, "options")? })
+        unsafe { copy_bytes(options, &raw mut read, size) };
+        Ok(Self { struct_size: SIZE, ..read })
     }
 
     /// Returns the planner with these options.

@@ -93,18 +93,21 @@ pub(crate) fn planned<'a>(
     options: &Options,
 ) -> Result<(library::Plan, Result<(), Failure>), Failure> {
     let (planner, input) = (options.planner()?, input.into());
-    let Some(capacity) = options.capacity() else { return Ok((planner.plan(input)?, Ok(()))) };
-    Ok(match planner.fit(input, capacity)? {
-        PlanFit::Yes(plan) => (plan, Ok(())),
-        PlanFit::No(plan) => {
-            let words = format!("no {} fits", library::report::scoped(&plan));
-            let failure = too_large(&plan, capacity, &words);
-            (plan, Err(failure))
-        }
-        PlanFit::Unknown(plan) => {
-            let failure = too_large(&plan, capacity, "more effort may find one that fits");
-            (plan, Err(failure))
-        }
+    options.observed(|observer| {
+        let planner = planner.observer(observer);
+        let Some(capacity) = options.capacity() else { return Ok((planner.plan(input)?, Ok(()))) };
+        Ok(match planner.fit(input, capacity)? {
+            PlanFit::Yes(plan) => (plan, Ok(())),
+            PlanFit::No(plan) => {
+                let words = format!("no {} fits", library::report::scoped(&plan));
+                let failure = too_large(&plan, capacity, &words);
+                (plan, Err(failure))
+            }
+            PlanFit::Unknown(plan) => {
+                let failure = too_large(&plan, capacity, "more effort may find one that fits");
+                (plan, Err(failure))
+            }
+        })
     })
 }
 

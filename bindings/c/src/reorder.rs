@@ -41,7 +41,9 @@ pub unsafe extern "C" fn memplan_plan_reordered(
         check_count(order, n, given.operators().len(), "operators")?;
         // The plans have an effort of their own.
         let planner = Options { effort: 0, ..options }.planner()?;
-        let found = planner.plan_reordered(&given, options.limits(default_limits()))?;
+        let limits = options.limits(default_limits());
+        let found = options
+            .observed(|observer| planner.observer(observer).plan_reordered(&given, limits))?;
         let fits = match options.capacity() {
             Some(capacity) if found.plan.pool_size > capacity => {
                 let words = "no order that fits was found";
