@@ -13,6 +13,9 @@ use memplan::{
 };
 use rstest::rstest;
 
+/// A MiB.
+const M: u64 = 1 << 20;
+
 fn fixture(name: &str) -> Vec<u8> {
     fs::read(format!("tests/recordings/{name}")).unwrap()
 }
@@ -104,7 +107,6 @@ fn a_snapshot_has_chunks_of_one_device_with_lines_as_names() {
     };
     let chunks: Vec<_> = (0..problem.len()).map(chunk).collect();
     let named = |begin, end, size, name: &str| (begin, end, size, name.to_owned());
-    const M: u64 = 1 << 20;
     assert_eq!(
         chunks,
         [

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use crate::{EXAMPLE, command::memplan};
 
+const M: u64 = 1 << 20;
 const SNAPSHOT: &str = "tests/recordings/step.pickle";
 const PROFILE: &str = "tests/recordings/step.json";
 const XLA: &str = "tests/recordings/loop-buffer-assignment.txt";
@@ -34,7 +35,6 @@ fn the_answers_are_numbers_in_json() {
     let run = memplan(&["explain", SNAPSHOT, "--json"]);
     let explained: Value = serde_json::from_str(&run.out).unwrap();
     let recording = &explained["recording"];
-    const M: u64 = 1 << 20;
     for (key, bytes) in [("reserved", 16 * M), ("live", 10 * M), ("planned", 10 * M)] {
         assert_eq!(recording[key], bytes, "{key}");
     }
