@@ -75,7 +75,8 @@ pub(crate) enum Command {
 #[allow(clippy::struct_excessive_bools, reason = "independent switches of the command line")]
 pub(crate) struct PlanArgs {
     /// An ONNX or TensorFlow Lite model, an operator sequence or problem in JSON, a problem in
-    /// MiniMalloc's CSV, or `-` for standard input; without it, a built-in network.
+    /// MiniMalloc's CSV, a recording of allocations (.pickle, .json, .pte or
+    /// -buffer-assignment.txt), or `-` for standard input; without it, a built-in network.
     pub(crate) input: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) reading: InputArgs,
@@ -177,7 +178,8 @@ pub(crate) struct CompareArgs {
 pub(crate) struct ShowArgs {
     /// The input to plan; without it, a built-in network.
     pub(crate) input: Option<PathBuf>,
-    /// Show this plan instead of making one; several, side by side, in an .html file.
+    /// Show this plan instead of making one; several, side by side, in an .html file. For a recording
+    /// of allocations, other recordings.
     #[arg(conflicts_with_all = ["strategy", "effort", "time_limit", "threads", "alignment", "padding"])]
     pub(crate) plan: Vec<PathBuf>,
     #[command(flatten)]

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use crate::{
     import::Addresses,
-    report::{Size, count, fit::wrapped, printable},
+    report::{count, fit::wrapped, printable},
     verify::Violation,
 };
 
@@ -21,8 +21,7 @@ pub fn audit(addresses: &Addresses, faults: &[Violation]) -> String {
         let tensors = count(plan.tensors.len() as u64, "tensor");
         text.push_str(&wrapped(
             &format!(
-                "correct: no operator overwrites what is still needed, of {tensors} in {} from address {lowest:#x} on",
-                Size(plan.pool_size)
+                "correct: no operator overwrites what is still needed, of {tensors} from address {lowest:#x} on"
             ),
             2,
         ));

@@ -21,8 +21,9 @@ use crate::{
 };
 
 /// Reads a model or a file: ONNX (`.onnx`), TensorFlow Lite (`.tflite`, to be planned with an alignment of
-/// 16, or of 64 for the interpreter), memplan's JSON (`.json`) or MiniMalloc's CSV (`.csv`). Weights are not opened. Returns a `Sequence`
-/// or a `Problem`.
+/// 16, or of 64 for the interpreter), memplan's JSON (`.json`), MiniMalloc's CSV (`.csv`), or a recording of allocations (a snapshot or
+/// a profile of PyTorch, `.pickle` or `.json`, or a program of ExecuTorch, `.pte`). Weights are not opened. Returns a
+/// `Sequence` or a `Problem`.
 ///
 /// `dims` are the sizes of symbolic dimensions by name, `default_dim` of all others, and `shapes` the shapes
 /// of tensors by name, with `None` for open sizes. With a pair of sizes in `dims`, such as (1, 128), a plan holds
@@ -52,11 +53,13 @@ pub(crate) fn read(
     let about = |words: String| value_error(format!("{name}: {words}"));
     let format = match format {
         Some(format) => Format::of_name(&format!(".{format}")).ok_or_else(|| {
-            about(format!("format is 'onnx', 'tflite', 'json' or 'csv', not '{format}'"))
+            about(format!(
+                "format is 'onnx', 'tflite', 'json', 'csv', 'pickle' or 'pte', not '{format}'"
+            ))
         })?,
         None => Format::of_name(&name).ok_or_else(|| {
             about(
-                "the name does not end in .onnx, .tflite, .json or .csv; pass format=\"onnx\""
+                "the name does not end in .onnx, .tflite, .json, .csv, .pickle or .pte; pass format=\"onnx\""
                     .to_owned(),
             )
         })?,

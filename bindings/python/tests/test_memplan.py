@@ -156,7 +156,7 @@ WRONG = [
     (lambda: memplan.Problem.from_json('{"format": "memplan-sequence/1", "operators": [], "outputs": []}'), "a sequence, not a problem"),
     (lambda: memplan.Sequence([memplan.Operator("a", [], [memplan.Output("x", 1), memplan.Output("x", 1)])]), "'x'"),
     (lambda: memplan.Sequence([], outputs=["y"]), "'y'"),
-    (lambda: memplan.read("model.pb"), "does not end in .onnx, .tflite, .json or .csv"),
+    (lambda: memplan.read("model.pb"), "does not end in .onnx, .tflite, .json, .csv, .pickle or .pte"),
     (lambda: memplan.read(__file__, format="onnx"), "test_memplan.py"),
     (lambda: memplan.read(__file__, format="json", trust="me"), "trust is 'inference' or 'declared'"),
     (lambda: memplan.Output("x", -1), "size must be an integer from 0 to .*, not -1"),

@@ -142,7 +142,7 @@ def test_lists_of_lists_and_arrays_of_the_standard_library():
         (lambda: Output("y", 4, overwrites=("z", 8.5)), TypeError, "the offset in 'z' must be an integer from 0 to 2.64 - 1, not 8.5"),
         (lambda: memplan.plan(PROBLEM, inplace="no"), TypeError, "inplace must be True or False, not 'no'"),
         (lambda: memplan.plan(PROBLEM, effort="much"), TypeError, "effort must be an integer"),
-        (lambda: memplan.read(__file__, format="yaml"), ValueError, "format is 'onnx', 'tflite', 'json' or 'csv', not 'yaml'"),
+        (lambda: memplan.read(__file__, format="yaml"), ValueError, "format is 'onnx', 'tflite', 'json', 'csv', 'pickle' or 'pte', not 'yaml'"),
         (lambda: memplan.Plan.from_json(memplan.plan(PROBLEM).to_json(), Problem([(0, 1, 9)])), ValueError, "the plan has 3 chunks, but the problem has 1"),
     ],
 )

@@ -30,13 +30,13 @@ pub(super) struct Memory {
     pub(super) size: Bytes,
     pub(super) steps: Step,
     /// The largest alignment that is assumed from offsets, in bytes.
-    pub(super) most_alignment: Bytes,
+    pub(super) max_alignment: Bytes,
 }
 
 impl Memory {
     /// Makes chunks of the buffers.
     pub(super) fn finish(self, buffers: Vec<Buffer>) -> Result<Recorded, RecordingError> {
-        let offsets = buffers.iter().map(|buffer| buffer.low).chain([self.most_alignment]);
+        let offsets = buffers.iter().map(|buffer| buffer.low).chain([self.max_alignment]);
         let alignment = 1 << offsets.map(Bytes::trailing_zeros).min().unwrap_or(0);
         let merged = Merged::of(buffers);
         let mut problem = Problem::builder().alignment(alignment);

@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// The alignment of ExecuTorch's memory planning, in bytes.
-const MOST_ALIGNMENT: Bytes = 16;
+const MAX_ALIGNMENT: Bytes = 16;
 const REMEDY: &str = ": the program places no tensors, for example because delegates do all";
 /// The numbers of the kinds of values and instructions in their unions.
 const TENSOR: u8 = 5;
@@ -78,7 +78,7 @@ pub(super) fn read(bytes: &[u8], device: Option<&str>) -> Result<Recorded, Recor
     }
     let ((size, buffers, steps, delegates), name, others) = choose(arenas, device, REMEDY)?;
     let source = Source::ExecuTorch;
-    let memory = Memory { source, name, size, steps, most_alignment: MOST_ALIGNMENT };
+    let memory = Memory { source, name, size, steps, max_alignment: MAX_ALIGNMENT };
     let mut recorded = memory.finish(buffers)?;
     recorded.recording.others = others;
     recorded.recording.delegates = delegates;

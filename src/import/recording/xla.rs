@@ -13,7 +13,7 @@ use super::{
 use crate::{Bytes, Step, problem::align_up};
 
 /// The largest alignment that is assumed from offsets, in bytes.
-const MOST_ALIGNMENT: Bytes = 256;
+const MAX_ALIGNMENT: Bytes = 256;
 const REMEDY: &str = " in memory that XLA places; see the book, Recordings";
 
 /// The allocations of one memory space.
@@ -62,7 +62,7 @@ pub(super) fn read(bytes: &[u8], device: Option<&str>) -> Result<Recorded, Recor
         (buffer.begin, buffer.end) = (range.0, range.1.saturating_add(1));
     }
     let memory =
-        Memory { source: Source::Xla, name, size, steps: last, most_alignment: MOST_ALIGNMENT };
+        Memory { source: Source::Xla, name, size, steps: last, max_alignment: MAX_ALIGNMENT };
     let mut recorded = memory.finish(buffers)?;
     let recording = &mut recorded.recording;
     recording.events = text.instructions;
@@ -133,8 +133,7 @@ impl Text {
         let color = kind.split_once("color ").map(|(_, rest)| rest.split([',', ':']).next());
         let space = color.map_or(Some(0), |color| color?.trim().parse().ok())?;
         let own = self.spaces.entry(space).or_default();
-        let start =
-            align_up(own.size.checked_add(MOST_ALIGNMENT)? - MOST_ALIGNMENT, MOST_ALIGNMENT);
+        let start = align_up(own.size.checked_add(MAX_ALIGNMENT)? - MAX_ALIGNMENT, MAX_ALIGNMENT);
         own.size = start.checked_add(size)?;
         Some(Allocation::Inside(space, start))
     }
