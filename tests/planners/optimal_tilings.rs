@@ -139,3 +139,14 @@ fn a_tiling_without_a_smaller_core_is_searched_once() {
     let outcome = optimize(&problem, None, &limits, Observer::default());
     assert_eq!((outcome.pool_size, outcome.proven_optimal), (POOL >> 8, true));
 }
+
+/// The search of all its chains leaves the hardest public problem at 1 019 904 bytes.
+#[test]
+fn guided_search_packs_a_hard_problem_by_default() {
+    let Some(csv) = crate::common::shared::shared("data/problems/challenging/J.1048576.csv") else {
+        return;
+    };
+    let problem = crate::common::problems::from_csv(&csv);
+    let pool = memplan::Planner::new().plan(&problem).unwrap().pool_size;
+    assert!(pool <= 1_011_712, "{pool}");
+}
