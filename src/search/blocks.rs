@@ -4,8 +4,7 @@
 //! **Idea.** As with [size classes](super::size_classes) for plain problems, the program is replayed with an allocator
 //! that rounds every size up to one of four classes per power of two. All blocks lie above pins and reserved bytes, in a
 //! pool without a capacity. A body takes a free block of its class whose last body is over, on every stream, before it
-//! begins. As many free blocks of other streams may not be over yet, each stream has its own, and few of them are looked
-//! at. If none is over, a new block is made at the top.
+//! begins. Each stream has its own free blocks, and few are looked at. If none is over, a new one is made at the top.
 //!
 //! **Cost.** O(n) after sorting by clock, for each stream. The pool can be several times as large.
 
