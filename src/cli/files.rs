@@ -23,7 +23,7 @@ use memplan::{
 };
 use same_file::Handle;
 
-use crate::{Failure, args::InputArgs, interrupt, note, recordings, tflite};
+use crate::{Failure, args::InputArgs, note, recordings, tflite};
 
 /// The name of a file in messages.
 pub(crate) fn name(path: &Path) -> String {

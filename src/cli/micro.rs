@@ -200,7 +200,7 @@ impl<'a> Prediction<'a> {
 
 /// Reports the arena that the runtime takes for a model, by its own planner or the plan in the file, and with this plan.
 pub(crate) fn arena(path: &Path, reading: &InputArgs, plan: &Plan) -> Result<String, Failure> {
-    let model = files::read_tflite(path, reading)?;
+    let model = tflite::read(path, reading)?;
     let arena = &model.survey.arena;
     let (present, faults) = match OfflinePlan::right(&model.bytes, &model.survey) {
         Ok(present) => (present, Vec::new()),
@@ -208,7 +208,7 @@ pub(crate) fn arena(path: &Path, reading: &InputArgs, plan: &Plan) -> Result<Str
     };
     let heads = Heads::of(arena, plan, present.as_ref());
     let heads = heads.map_err(|error| wrong(Some(path), error))?;
-    let kernels = files::kernel_library(reading).unwrap_or_default();
+    let kernels = tflite::kernel_library(reading).unwrap_or_default();
     Ok(report::arena(arena, heads, kernels, &faults))
 }
 

@@ -40,7 +40,7 @@ pub(crate) use gathers::accept as gather;
 pub(crate) use graph::{CountedGraph, chunk_graph};
 pub use options::LoweringOptions;
 use place::Places;
-pub(crate) use ties::optional_ties;
+pub(crate) use ties::{gathers_views, has_parts, optional_ties};
 
 /// The place of a tensor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

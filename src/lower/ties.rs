@@ -46,6 +46,40 @@ pub(crate) fn optional_ties(sequence: &OpSequence, options: LoweringOptions) -> 
     ties
 }
 
+/// Returns whether some tensor in the pool is used in parts: a view of it shows less than all of it. Then its bytes
+/// need not live equally long.
+pub(crate) fn has_parts(sequence: &OpSequence, options: LoweringOptions) -> bool {
+    let outputs = sequence.operators().iter().flat_map(|operator| &operator.outputs);
+    outputs.copied().any(|output| {
+        let tensor = sequence.tensor(output);
+        let Origin::Output { dependency: Dependency::Reads { input, required, .. }, .. } =
+            &tensor.origin
+        else {
+            return false;
+        };
+        (options.views || *required)
+            && tensor.size != Some(0)
+            && tensor.size != sequence.tensor(*input).size
+            && is_in_pool(sequence, output, options)
+    })
+}
+
+/// Returns whether an output gathers a view. It lies inside the output only if all of what it shows does, which is not
+/// tried.
+pub(crate) fn gathers_views(sequence: &OpSequence, options: LoweringOptions) -> bool {
+    let origins = sequence.tensors().iter().map(|tensor| &tensor.origin);
+    let mut gathers = origins.flat_map(|origin| match origin {
+        Origin::Output { dependency: Dependency::Gathers(gathers), .. } if options.gathers => {
+            &gathers[..]
+        }
+        _ => &[],
+    });
+    gathers.any(|gather| {
+        let origin = &sequence.tensor(gather.input).origin;
+        matches!(origin, Origin::Output { dependency: Dependency::Reads { .. }, .. })
+    })
+}
+
 /// Returns whether the tensor that this is a view of, through other views, lies in the pool.
 fn is_in_pool(sequence: &OpSequence, view: TensorId, options: LoweringOptions) -> bool {
     let mut at = view;

@@ -36,6 +36,7 @@ pub struct PlannedCopies {
 }
 
 impl PlannedCopies {
+    #[cfg(feature = "serde")]
     pub(crate) const fn is_empty(&self) -> bool {
         self.list.is_empty()
     }

@@ -4,7 +4,7 @@ use std::{fmt, str::FromStr};
 
 use crate::{
     InputRef, PlannedBody, PlannedTensor, Problem, TensorPlace,
-    lower::{LoweringOptions, optional_ties},
+    lower::{LoweringOptions, has_parts, optional_ties},
 };
 
 /// The plans that [`Plan::lower_bound`](crate::Plan::lower_bound) and
@@ -50,7 +50,9 @@ impl Scope {
     pub fn of(input: InputRef<'_>, options: LoweringOptions) -> Self {
         let has_choice = match input {
             InputRef::Problem(problem) => has_optional_overwrite(problem),
-            InputRef::Sequence(sequence) => !optional_ties(sequence, options).is_empty(),
+            InputRef::Sequence(sequence) => {
+                has_parts(sequence, options) || !optional_ties(sequence, options).is_empty()
+            }
         };
         if has_choice { Self::TheseChoices } else { Self::AllChoices }
     }

@@ -21,7 +21,7 @@ use std::{
 
 use tracing::debug;
 
-use crate::{Bytes, Limits, Plan, PlanError, Planner, plan::Scope, planner::smaller};
+use crate::{Bytes, Limits, Plan, PlanError, Planner, SequenceError, plan::Scope, planner::smaller};
 use search::Search;
 pub(super) use source::Source;
 use source::Tied;
@@ -63,7 +63,7 @@ impl<'a> Choices<'a> {
             return plan;
         }
         let ties = self.source.ties(self.planner.lowering);
-        if ties.is_empty() {
+        if ties.is_empty() && !self.source.has_parts(self.planner.lowering) {
             return plan;
         }
         let content_bound = self.source.bound(self.planner);
@@ -90,8 +90,7 @@ impl<'a> Choices<'a> {
         if is_one && plan.pool_size == bound {
             return Ok(of_all_choices(plan, bound));
         }
-        // An output may begin further below its input than is tried.
-        if is_proven && !self.source.has_overlaps() {
+        if is_proven && !self.source.has_more(self.planner.lowering) {
             let bound = if is_one { plan.pool_size } else { plan.lower_bound };
             return Ok(of_all_choices(plan, bound));
         }
@@ -121,7 +120,16 @@ impl<'a> Choices<'a> {
 
 /// Returns whether other choices may lead to a plan although there is none with these.
 const fn may_be_cured(error: &PlanError) -> bool {
-    matches!(error, PlanError::NoPlace { .. } | PlanError::Infeasible | PlanError::Problem(_))
+    matches!(
+        error,
+        PlanError::NoPlace { .. }
+            | PlanError::Infeasible
+            | PlanError::Problem(_)
+            | PlanError::Sequence(
+                SequenceError::RequiredOverwrite { .. }
+                    | SequenceError::RequiredOverwriteOfAlias { .. }
+            )
+    )
 }
 
 /// The plan, with a bound that holds for all choices.

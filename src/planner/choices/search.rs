@@ -5,9 +5,6 @@ use std::collections::HashSet;
 use super::{Best, Choices, source::Tied, trial::Trial};
 use crate::{Bytes, Plan, PlanError, lower::Grain, planner::smaller};
 
-/// The grains of lifetimes, the simpler one first.
-const GRAINS: [Grain; 2] = [Grain::Chunks, Grain::Bytes];
-
 /// The lowerings and plans with other choices.
 pub(super) struct Search<'a> {
     pub(super) choices: &'a Choices<'a>,
@@ -39,7 +36,7 @@ impl<'a> Search<'a> {
         let mut is_proven = true;
         for (_, _, set) in sets {
             let given_up: Vec<Tied> = members(set).map(|at| self.ties[at]).collect();
-            for grain in GRAINS {
+            for grain in self.grains() {
                 if self.is_over() {
                     return Ok(false);
                 }
@@ -58,7 +55,7 @@ impl<'a> Search<'a> {
 
     /// Gives up ties at the peak as long as it falls.
     pub(super) fn descend(&mut self, best: &mut Best) -> Result<(), PlanError> {
-        for grain in GRAINS {
+        for grain in self.grains() {
             let mut given_up: Vec<Tied> = Vec::new();
             let Some(mut now) = self.lower(&given_up, grain)? else { continue };
             if grain == Grain::Bytes {
@@ -134,7 +131,7 @@ impl<'a> Search<'a> {
         for at in (0..best.given_up.len()).rev() {
             let mut fewer = best.given_up.clone();
             fewer.remove(at);
-            for grain in GRAINS {
+            for grain in self.grains() {
                 if self.is_over() {
                     return Ok(());
                 }
@@ -172,6 +169,12 @@ impl<'a> Search<'a> {
             Err(PlanError::Problem(_) | PlanError::Infeasible) => Ok(Tried::Impossible),
             Err(error) => Err(error),
         }
+    }
+
+    /// The grains of lifetimes, the simpler one first.
+    fn grains(&self) -> impl Iterator<Item = Grain> + use<> {
+        let bytes = self.choices.source.has_bytes().then_some(Grain::Bytes);
+        [Grain::Chunks].into_iter().chain(bytes)
     }
 
     fn is_over(&self) -> bool {

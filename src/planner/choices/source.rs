@@ -3,7 +3,9 @@
 use super::trial::Trial;
 use crate::{
     Bytes, InputRef, PlanError, Planner, Problem,
-    lower::{Grain, Home, LoweringOptions, content_bound, optional_ties},
+    lower::{
+        Grain, Home, LoweringOptions, content_bound, gathers_views, has_parts, optional_ties,
+    },
     plan::PlannedCopy,
     planner::{Prepared, bodies::Flattened},
     problem::demands::Pool,
@@ -60,9 +62,30 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Returns whether an output may begin below an input.
-    pub(super) fn has_overlaps(self) -> bool {
+    /// Returns whether the bytes of a tensor may live for different times.
+    pub(super) fn has_parts(self, options: LoweringOptions) -> bool {
         match self {
+            Self::Sequence(_, flat) => has_parts(&flat.sequence, options),
+            Self::Problem(_) => false,
+        }
+    }
+
+    /// Returns whether lifetimes of bytes are planned and verified: on one stream.
+    pub(super) fn has_bytes(self) -> bool {
+        match self {
+            Self::Sequence(sequence, _) => sequence.streams() == 1,
+            Self::Problem(_) => false,
+        }
+    }
+
+    /// Returns whether there are plans that no set of ties leads to: with an output further below an input, or with a
+    /// view inside what gathers it.
+    pub(super) fn has_more(self, options: LoweringOptions) -> bool {
+        match self {
+            Self::Sequence(_, flat) if gathers_views(&flat.sequence, options) => true,
+            Self::Sequence(_, flat) if self.has_parts(options) && !self.has_bytes() => {
+                !flat.sequence.operators().is_empty()
+            }
             Self::Sequence(_, flat) => {
                 let origins = flat.sequence.tensors().iter().map(|tensor| &tensor.origin);
                 let mut overwrites = origins.flat_map(|origin| match origin {
