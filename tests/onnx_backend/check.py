@@ -20,6 +20,7 @@ import collections
 import json
 import math
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -193,7 +194,7 @@ def one_line(message):
     """A message without the advice, and with the first of several reasons."""
     first, *rest = message.strip().splitlines()
     reasons = [line.strip() for line in rest if line.startswith("  ") and "--" not in line]
-    first = first.removesuffix("; give the most that each N can be, with")
+    first = re.sub("; give the .*, with$", "", first)
     return "; ".join([first, *reasons[:1]])
 
 
