@@ -188,6 +188,15 @@ fn a_value_decides_which_branch_runs() {
         read(&bytes, &options()).unwrap_err().to_string(),
         "a size is not known before the run; give the value V of the input, with\n  --value rate=V\n  the shape of 'y', made by operator If (which makes 'y'): the value of 'rate' decides which branch runs"
     );
+    // What lies inside a branch is not asked for.
+    let inner = [("then_branch", "a = NonZero(x)\nl = Mystery(a)\nb = Neg(l)\nout b"), BRANCHES[1]];
+    let inside = model(with_body(BY_RATE, "If", &inner), OPSET);
+    let error = read(&inside, &options()).unwrap_err().to_string();
+    assert_eq!(error.lines().nth(1), Some("  --value rate=V"), "{error}");
+    // It is asked for together with the inputs.
+    let open = BY_RATE.replace("x:f32[1,1,8,8]", "x:f32[n,1,8,8]");
+    let error = read(&model(with_body(&open, "If", &BRANCHES), OPSET), &options()).unwrap_err();
+    assert_eq!(error.to_string().lines().nth(1), Some("  --dim n=N --value rate=V"), "{error}");
     let shape = |rate: &str| {
         let sequence = read(&bytes, &options().value("rate", rate)).unwrap();
         let of = sequence.tensor(sequence.tensor_id("y").unwrap()).tensor_type.clone();

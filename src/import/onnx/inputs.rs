@@ -7,7 +7,11 @@ use rten_onnx::onnx::GraphProto;
 
 use crate::import::{
     ImportOptions,
-    onnx::{OnnxError, OpenSize, Reader, infer::INPUT, read::node::Node},
+    onnx::{
+        OnnxError, OpenSize, Reader,
+        infer::{INPUT, UNKNOWN_OPERATOR},
+        read::node::Node,
+    },
 };
 
 /// Sizes to try for the open ones: a model that is asked for a size with each of them is asked for it always.
@@ -24,17 +28,23 @@ pub(super) fn with_unavoidable(
     let mut unavoidable: Option<Vec<OpenSize>> = None;
     for size in TRIED {
         let Some(options) = with_inputs(options, &open, size) else { return error_of(open) };
-        let Err(OnnxError::OpenSizes { open: asked }) = reader.read(&options) else {
+        let Err(error) = reader.read(&options) else { return error_of(open) };
+        let OnnxError::OpenSizes { open: asked } = with_deciding(reader.graph, error) else {
             return error_of(open);
         };
-        let same = |a: &OpenSize, b: &OpenSize| (&a.tensor, a.axis) == (&b.tensor, b.axis);
         unavoidable = Some(match unavoidable {
-            None => asked,
-            Some(known) => known.into_iter().filter(|a| asked.iter().any(|b| same(a, b))).collect(),
+            None => asked.into_iter().filter(is_independent).collect(),
+            Some(known) => known.into_iter().filter(|size| asked.contains(size)).collect(),
         });
     }
     open.extend(unavoidable.into_iter().flatten().filter(|size| size.maker != INPUT));
     error_of(open)
+}
+
+/// Returns whether a size may be open whatever the inputs are. A shape of which nothing is known mostly follows from
+/// sizes that were only tried, unless memplan does not know its operator or a value decides it.
+fn is_independent(size: &OpenSize) -> bool {
+    size.axis.is_some() || !size.deciding.is_empty() || size.reason.starts_with(UNKNOWN_OPERATOR)
 }
 
 fn error_of(open: Vec<OpenSize>) -> OnnxError {
@@ -60,30 +70,55 @@ fn with_inputs(options: &ImportOptions, open: &[OpenSize], size: u64) -> Option<
     Some(options)
 }
 
-/// Names the inputs of the model whose value decides the shape of an open tensor: it is made by an `If`, and the
-/// condition follows from them alone.
+/// Names the inputs of the model whose value decides the shape of an open tensor: it is made by an `If` or in one of
+/// its branches, and the condition follows from them alone. Each `If` is named once.
 pub(super) fn with_deciding(graph: &GraphProto, error: OnnxError) -> OnnxError {
-    let OnnxError::OpenSizes { mut open } = error else { return error };
-    let mut nodes = Vec::new();
-    collect(graph, &mut nodes);
-    for size in &mut open {
-        let made = |node: &&Node| node.kind() == "If" && node.0.output.contains(&size.tensor);
-        let Some(condition) = nodes.iter().find(made).and_then(|node| node.input(0)) else {
-            continue;
-        };
-        size.deciding = deciding(graph, &nodes, condition).unwrap_or_default();
-        if !size.deciding.is_empty() {
-            let names: Vec<String> = size.deciding.iter().map(|name| format!("'{name}'")).collect();
+    let OnnxError::OpenSizes { open } = error else { return error };
+    let mut made = Vec::new();
+    collect(graph, None, &mut made);
+    let branches: HashMap<&str, Node> = made
+        .iter()
+        .filter_map(|&(node, around)| Some((node, around.or_else(|| if_node(node))?)))
+        .flat_map(|(node, condition)| node.outputs().map(move |(_, name)| (name, condition)))
+        .collect();
+    let nodes: Vec<Node> = made.iter().map(|&(node, _)| node).collect();
+    let mut asked: Vec<OpenSize> = Vec::new();
+    for mut size in open {
+        let branch = branches.get(&*size.tensor).filter(|_| size.maker != INPUT);
+        let condition = branch.and_then(|node| node.input(0));
+        let deciding = condition.and_then(|name| deciding(graph, &nodes, name));
+        if let (Some(deciding), Some(branch)) = (deciding.filter(|names| !names.is_empty()), branch)
+        {
+            if asked.iter().any(|known| known.deciding == deciding) {
+                continue;
+            }
+            let names: Vec<String> = deciding.iter().map(|name| format!("'{name}'")).collect();
             size.reason = format!("the value of {} decides which branch runs", names.join(" and "));
+            branch.outputs().next().map_or("", |(_, name)| name).clone_into(&mut size.tensor);
+            size.maker = format!("made by operator {}", branch.label());
+            (size.axis, size.dim, size.shape) = (None, None, None);
+            size.deciding = deciding;
         }
+        asked.push(size);
     }
-    OnnxError::OpenSizes { open }
+    OnnxError::OpenSizes { open: asked }
 }
 
-fn collect<'a>(graph: &'a GraphProto, nodes: &mut Vec<Node<'a>>) {
+/// The node, if it is an `If`.
+fn if_node(node: Node<'_>) -> Option<Node<'_>> {
+    Some(node).filter(|node| node.kind() == "If")
+}
+
+/// Collects all nodes, each with the outermost `If` around it.
+fn collect<'a>(
+    graph: &'a GraphProto,
+    around: Option<Node<'a>>,
+    made: &mut Vec<(Node<'a>, Option<Node<'a>>)>,
+) {
     for node in graph.node.iter().map(Node) {
-        nodes.push(node);
-        node.bodies().for_each(|body| collect(body, nodes));
+        made.push((node, around));
+        let around = around.or_else(|| if_node(node));
+        node.bodies().for_each(|body| collect(body, around, made));
     }
 }
 

@@ -6,6 +6,7 @@ pub(crate) mod shapes;
 pub(super) mod worlds;
 
 pub(super) use open::INPUT;
+pub(super) use shapes::UNKNOWN_OPERATOR;
 use std::collections::{HashMap, HashSet};
 
 use rten_onnx::onnx::{DataType, GraphProto, ValueInfoProto};

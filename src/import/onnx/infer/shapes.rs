@@ -10,6 +10,9 @@ use crate::import::onnx::{
     read::fact::{Fact, MAX_RANK, count},
 };
 
+/// The beginning of the reason why the outputs of an unknown operator have no known shape.
+pub(crate) const UNKNOWN_OPERATOR: &str = "memplan does not know";
+
 /// The shapes of an operator's outputs, by its rule.
 pub(crate) fn shapes(op: &Op, row: Option<&Row>) -> Shapes {
     let shapes = match row.map(|row| row.shapes) {
@@ -17,10 +20,10 @@ pub(crate) fn shapes(op: &Op, row: Option<&Row>) -> Shapes {
         Some(Size::List(_)) => return Err("it makes a sequence".to_owned()),
         Some(_) => return Err("it needs its sub-graphs".to_owned()),
         None if Domain::from_name(op.node.domain()).is_some() => {
-            return Err(format!("memplan does not know operators of type {}", op.node.kind()));
+            return Err(format!("{UNKNOWN_OPERATOR} operators of type {}", op.node.kind()));
         }
         None => {
-            return Err(format!("memplan does not know the operators of '{}'", op.node.domain()));
+            return Err(format!("{UNKNOWN_OPERATOR} the operators of '{}'", op.node.domain()));
         }
     };
     if shapes.iter().flatten().any(|dims| dims.len() > MAX_RANK) {
