@@ -84,6 +84,7 @@ impl KnownOperator {
             None => "any input".to_owned(),
             Some([0]) => "the first input".to_owned(),
             Some([0, 1]) => "the first two inputs".to_owned(),
+            Some([input]) => format!("input {}", input + 1),
             Some(inputs) => {
                 let inputs: Vec<String> = inputs.iter().map(|i| (i + 1).to_string()).collect();
                 format!("inputs {}", inputs.join(" and "))
