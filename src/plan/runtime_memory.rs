@@ -38,6 +38,12 @@ pub struct ArenaEntry {
     /// The release of the runtime that the tail is for; omitted with it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tail_release: Option<Box<str>>,
+    /// Bytes of constants that the interpreter widens once and keeps beside its arena; omitted if 0.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub persistent: Bytes,
+    /// Bytes of tensors on the heap, whose sizes the interpreter finds when their operators run; omitted if 0.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub heap: Bytes,
     /// Bytes of variables, which lie in the tail or elsewhere.
     pub variables: Bytes,
     /// Bytes of the arenas of called subgraphs, which are not counted; omitted if 0.

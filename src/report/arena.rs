@@ -142,6 +142,14 @@ pub fn arena(arena: &Arena, sizes: Heads, kernels: KernelLibrary, faults: &[Stri
 
 fn interpreter(arena: &Arena, heads: Heads) -> String {
     let mut text = format!("TensorFlow Lite's interpreter\n{}", sizes("arena", heads));
+    let apart = [("persistent", arena.persistent), ("heap", arena.heap)];
+    if apart.iter().any(|&(_, bytes)| bytes > 0) {
+        for (label, bytes) in apart {
+            text.push_str(&hanging(&format!("  {label:<27}"), &Size(bytes).to_string(), 29));
+        }
+        let words = "Persistent are constants that are widened once; on the heap are tensors whose sizes operators find when they run, and shapes.";
+        text.push_str(&hanging("  ", words, 2));
+    }
     let scratch = arena.buffers.iter().filter(|buffer| buffer.tensor.is_none());
     let scratch = count(scratch.count() as u64, "scratch buffer");
     let mut apart = vec!["other scratch memory of its kernels".to_owned()];
@@ -189,6 +197,8 @@ pub fn arena_entry(
         scratch_buffers: scratch.count(),
         unknown_scratch: arena.unknown_scratch.clone(),
         not_included: not_included.map(|&(_, what)| what.to_owned()).collect(),
+        persistent: arena.persistent,
+        heap: arena.heap,
         tail: arena.tail,
         tail_release: arena.tail.map(|_| TAIL_RELEASE.into()),
         variables: arena.variables,

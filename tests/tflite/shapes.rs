@@ -1,11 +1,13 @@
 //! Shapes of TensorFlow Lite models: they follow from the inputs, whatever the file states.
 
 use memplan::{
+    Planner,
     import::{
         ImportOptions,
         tflite::{Runtime, Survey, TfliteError, TfliteOptions, survey},
     },
     sequence::SizeBasis,
+    verify::verify,
 };
 use rstest::rstest;
 
@@ -155,6 +157,49 @@ fn placeholders_are_not_believed(#[case] signature: &[i32]) {
     assert!(error.ends_with("--runtime tflite"), "{error}");
 }
 
+/// Measured in the interpreter after a run: the slice lies on the heap, as does the shape, and the tensor
+/// after the slice in the arena, which has grown.
+#[test]
+fn a_tensor_whose_size_its_operator_finds_lies_on_the_heap() {
+    let arena = survey(&model(&[sliced(&[-1, -1])]), &interpreter()).unwrap().arena;
+    let names: Vec<_> = arena.buffers.iter().map(|buffer| &*buffer.name).collect();
+    assert_eq!(names, ["x", "end", "z"]);
+    assert_eq!((arena.heap, arena.persistent), (4000 + 8, 0));
+    assert_eq!(arena.own_size(), Ok(4096 + 4032));
+}
+
+/// Weights of 16 bits are widened when the model is loaded, and kept.
+#[test]
+fn constants_that_are_widened_are_persistent() {
+    let half = |name| Tensor { element: 1, data: vec![0; 2 * 100], ..float(name, &[10, 10]) };
+    let wide = |name| float(name, &[10, 10]);
+    let main = Subgraph {
+        tensors: vec![
+            float("x", &[1, 10]),
+            half("h"),
+            wide("w"),
+            float("y", &[1, 10]),
+            half("g"),
+            wide("v"),
+            float("z", &[1, 10]),
+        ],
+        inputs: vec![0],
+        outputs: vec![6],
+        operators: vec![
+            (6, vec![1], vec![2], vec![]),
+            (kind::FULLY_CONNECTED, vec![0, 2, -1], vec![3], vec![]),
+            (6, vec![4], vec![5], vec![]),
+            (kind::FULLY_CONNECTED, vec![3, 5, -1], vec![6], vec![]),
+        ],
+    };
+    let found = survey(&model(&[main]), &interpreter()).unwrap();
+    let names: Vec<_> = found.arena.buffers.iter().map(|buffer| &*buffer.name).collect();
+    assert_eq!(names, ["x", "y", "z"]);
+    assert_eq!((found.arena.heap, found.arena.persistent), (0, 2 * 448));
+    let plan = Planner::new().alignment(64).plan(&found.sequence).unwrap();
+    assert_eq!((plan.pool_size, verify(&found.sequence, &plan)), (192, vec![]));
+}
+
 /// The end of the slice is an input of the model.
 fn cut_at_run_time() -> Vec<u8> {
     let mut main = sliced(&[-1, -1]);
@@ -181,9 +226,8 @@ fn a_shape_that_values_decide_is_stated_or_refused() {
     }
     let given = |shape: &[Option<u64>]| survey(&bytes, &interpreter().shape("y", shape));
     let found = given(&[Some(1), Some(900)]).unwrap();
-    for name in ["y", "z"] {
-        assert_eq!(shape_of(&found, name), (vec![1, 900], SizeBasis::AtMost));
-    }
+    assert_eq!(shape_of(&found, "z"), (vec![1, 900], SizeBasis::AtMost));
+    assert_eq!((shape_of(&found, "y").0, found.arena.heap), (vec![1, 900], 3600));
     let error = given(&[Some(1), None]).unwrap_err().to_string();
     assert!(error.ends_with("the shape given does not fit: it has ?x?"), "{error}");
     let unknown = survey(&bytes, &interpreter().shape("nobody", [Some(1)])).unwrap_err();
@@ -246,9 +290,8 @@ fn places_of_a_condition_are_bounded() {
         vec![(kind::WHERE, vec![0], vec![1], vec![]), (kind::NEG, vec![1], vec![2], vec![])];
     let bytes = model(&[Subgraph { tensors, inputs: vec![0], outputs: vec![2], operators }]);
     let found = survey(&bytes, &interpreter()).unwrap();
-    for name in ["y", "z"] {
-        assert_eq!(shape_of(&found, name), (vec![12, 2], SizeBasis::AtMost));
-    }
+    assert_eq!(shape_of(&found, "z"), (vec![12, 2], SizeBasis::AtMost));
+    assert_eq!((shape_of(&found, "y").0, found.arena.heap), (vec![12, 2], 12 * 2 * 8));
 }
 
 #[test]

@@ -36,6 +36,11 @@ pub struct Arena {
     ///
     /// [`TAIL_RELEASE`]: crate::import::tflite::TAIL_RELEASE
     pub tail: Option<Bytes>,
+    /// For the interpreter, the bytes of constants that it widens once and keeps in its second arena.
+    pub persistent: Bytes,
+    /// For the interpreter, the bytes of tensors that lie on the heap, because their sizes are known only when
+    /// their operators run, or because they are shapes.
+    pub heap: Bytes,
     /// The bytes of the arenas of called subgraphs, which the interpreter keeps apart.
     pub called: Bytes,
     /// The operators whose scratch memory is unknown, with their kinds. It counts as 0 bytes.
@@ -269,6 +274,8 @@ impl Arena {
             subgraphs: model.subgraphs.len(),
             variables: variables.fold(0, Bytes::saturating_add),
             tail: None,
+            persistent: 0,
+            heap: 0,
             called: 0,
             unknown_scratch: scratch.unknown.clone(),
         })

@@ -10,7 +10,7 @@ use crate::{
     import::tflite::{
         Runtime, TfliteError,
         arena::{Arena, ArenaBuffer, Names, Scratch, planned_size, step_name},
-        model::{Model, OperatorAt, Subgraph, wrong},
+        model::{Apart, Model, OperatorAt, Subgraph, wrong},
         walk::Event,
     },
 };
@@ -92,6 +92,55 @@ pub(super) fn shares(model: &Model, subgraph: &Subgraph) -> Vec<Option<Share>> {
     shares
 }
 
+/// The inputs that decide the shape of the first output. If one of them is not a constant, the output lies on
+/// the heap.
+const SHAPES: &[(&[&str], &[usize])] = &[
+    (&["BROADCAST_TO", "EXPAND_DIMS", "MEAN", "ONE_HOT", "PAD", "PADV2", "MIRROR_PAD"], &[1]),
+    (&["REDUCE_ALL", "REDUCE_ANY", "REDUCE_MAX", "REDUCE_MIN", "REDUCE_PROD", "SUM"], &[1]),
+    (&["RESHAPE", "RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR", "RFFT2D", "SPARSE_TO_DENSE"], &[1]),
+    (&["ARG_MAX", "ARG_MIN", "TILE", "TOPK_V2", "TRANSPOSE"], &[1]),
+    (&["BATCH_TO_SPACE_ND", "SLICE", "SPACE_TO_BATCH_ND"], &[1, 2]),
+    (&["STRIDED_SLICE"], &[1, 2, 3]),
+    (&["CONV_3D_TRANSPOSE", "FILL", "SPLIT", "TRANSPOSE_CONV"], &[0]),
+    (&["NON_MAX_SUPPRESSION_V4", "NON_MAX_SUPPRESSION_V5", "SCATTER_ND"], &[2]),
+    (&["RANGE"], &[0, 1, 2]),
+    (&["SPLIT_V"], &[1, 2]),
+];
+
+/// Finds the tensors that the interpreter keeps beside its arenas: constants that are widened once, and
+/// tensors whose sizes it finds only when their operators run. Shapes are computed at load, on the heap.
+pub(super) fn set_apart(model: &mut Model) {
+    for at in 0..model.subgraphs.len() {
+        for operator in 0..model.subgraphs[at].operators.len() {
+            let of = model.operator(OperatorAt { subgraph: at, operator });
+            let tensors = &model.subgraphs[at].tensors;
+            let is_fixed = |input: usize| match of.inputs.get(input).copied().flatten() {
+                None => true,
+                Some(input) => {
+                    let input = &tensors[input];
+                    input.is_constant
+                        || input.bytes == Some(0)
+                        || input.apart == Some(Apart::Persistent)
+                }
+            };
+            let kind = if model.is_custom(of) { "" } else { model.kind(of) };
+            let apart = match kind {
+                "DENSIFY" | "DEQUANTIZE" => is_fixed(0).then_some(Apart::Persistent),
+                "RANK" | "SHAPE" | "UNIQUE" | "WHERE" => Some(Apart::Heap),
+                _ => {
+                    let deciding = SHAPES.iter().find(|(kinds, _)| kinds.contains(&kind));
+                    let places = deciding.map_or(&[][..], |(_, places)| places);
+                    places.iter().any(|&place| !is_fixed(place)).then_some(Apart::Heap)
+                }
+            };
+            for output in of.outputs.clone() {
+                let tensor = &mut model.subgraphs[at].tensors[output];
+                tensor.apart = apart.filter(|_| !tensor.is_constant && !tensor.is_variable);
+            }
+        }
+    }
+}
+
 /// The number of uses of each tensor. Inputs, outputs and variables have one more, by the graph.
 fn uses(subgraph: &Subgraph) -> Vec<usize> {
     let mut uses = vec![0; subgraph.tensors.len()];
@@ -162,6 +211,14 @@ impl Arena {
         let variables = model.tensors().filter(|(.., tensor)| tensor.is_variable);
         let variables = variables.map(|(.., tensor)| tensor.bytes.unwrap_or(0));
         main.variables = variables.fold(0, Bytes::saturating_add);
+        let apart = |place: Apart, alignment: Bytes| {
+            let tensors = model.tensors().filter(|(.., tensor)| tensor.apart == Some(place));
+            let bytes = tensors
+                .filter_map(|(.., tensor)| tensor.bytes?.checked_next_multiple_of(alignment));
+            bytes.fold(0, Bytes::saturating_add)
+        };
+        main.persistent = apart(Apart::Persistent, Runtime::Interpreter.alignment());
+        main.heap = apart(Apart::Heap, 1);
         Ok(main)
     }
 }
@@ -217,6 +274,8 @@ fn of_subgraph(
         subgraphs: model.subgraphs.len(),
         variables: 0,
         tail: None,
+        persistent: 0,
+        heap: 0,
         called: 0,
         unknown_scratch: Vec::new(),
     })

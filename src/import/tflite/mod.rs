@@ -144,6 +144,9 @@ pub fn survey(bytes: &[u8], options: &ImportOptions) -> Result<Survey, TfliteErr
     let events = walk::events(&model)?;
     let mut names = Names::of(&model);
     let taken_inputs = shapes::infer(&mut model, &names, options)?;
+    if options.tflite.runtime == Runtime::Interpreter {
+        interpreter::set_apart(&mut model);
+    }
     let unsupported = unsupported(&model, &options.tflite);
     let scratch = Scratch::of(&model, &options.tflite)?;
     let runtime = options.tflite.runtime;

@@ -70,10 +70,21 @@ pub(crate) struct Tensor {
     pub(crate) basis: SizeBasis,
     pub(crate) is_constant: bool,
     pub(crate) is_variable: bool,
+    /// Where the interpreter keeps it, if that is not its arena.
+    pub(crate) apart: Option<Apart>,
     /// The number of scales of its quantization: one for all channels, or one for each.
     pub(crate) scales: usize,
     /// Its data in the file.
     pub(crate) data: Vector,
+}
+
+/// Memory of the interpreter beside its arena.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Apart {
+    /// Computed once, from constants, and kept.
+    Persistent,
+    /// From the heap, because the size is known only when the operator runs.
+    Heap,
 }
 
 /// An operator.
@@ -122,7 +133,8 @@ impl Tensor {
     pub(crate) fn is_planned(&self) -> bool {
         // The kernel of VAR_HANDLE keeps the handle that it makes.
         let is_handle = self.element == Element::RESOURCE;
-        !self.is_constant && !self.is_variable && !is_handle && self.bytes != Some(0)
+        let is_apart = self.is_constant || self.is_variable || self.apart.is_some();
+        !is_apart && !is_handle && self.bytes != Some(0)
     }
 }
 
@@ -305,6 +317,7 @@ impl<'a> Model<'a> {
             basis: SizeBasis::Exact,
             is_constant: data.length > 0,
             is_variable: table.u8(5, what)? != 0,
+            apart: None,
             scales,
             data,
             name,
