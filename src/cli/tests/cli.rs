@@ -28,6 +28,8 @@ mod shared;
 mod tables;
 #[path = "cli/tflite.rs"]
 mod tflite;
+#[path = "cli/tflite_orders.rs"]
+mod tflite_orders;
 #[path = "cli/verifying.rs"]
 mod verifying;
 
