@@ -32,8 +32,8 @@ pub fn audit(addresses: &Addresses, faults: &[Violation]) -> String {
     let unseen = [
         (without.len(), "tensor", "without an address"),
         (*workspaces, "workspace", "of operators"),
-        (*shared, "weight", "that shares its bytes with another"),
-        (*unknown, "name", "in the file that is no tensor of the model with bytes"),
+        (*shared, "weight", "in the bytes of another one"),
+        (*unknown, "name", "in the file without a tensor that has bytes"),
     ];
     for (number, what, why) in unseen.into_iter().filter(|(number, ..)| *number > 0) {
         let _ = writeln!(text, "not seen: {} {why}", count(number as u64, what));

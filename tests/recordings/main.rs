@@ -172,18 +172,25 @@ fn the_arena_of_a_program_is_a_right_plan(
     check(&recorded);
 }
 
-/// Every byte of a small program is changed in turn: it is read, or it is an error.
-#[test]
-fn a_damaged_program_is_an_error() {
-    let bytes = fixture("cond.pte");
-    for at in (0..bytes.len()).step_by(3) {
-        for value in [0, 1, 0x7f, 0xff] {
+/// Bytes of each file are changed in turn, and the file is cut: it is read, or it is an error.
+#[rstest]
+#[case(fixture("step.pickle"), Format::Pickle)]
+#[case(fixture("step.json"), Format::Json)]
+#[case(fixture("cond.pte"), Format::Pte)]
+#[case(xla(), Format::Xla)]
+fn a_damaged_file_is_read_or_refused(#[case] bytes: Vec<u8>, #[case] format: Format) {
+    for at in (0..bytes.len()).step_by(1 + bytes.len() / 1000) {
+        for value in [0, 1, b'9', b'e', 0x7f, 0x94, 0xff] {
             let mut damaged = bytes.clone();
             damaged[at] = value;
-            let _ = read(&damaged, Format::Pte, None);
+            let _ = read(&damaged, format, None);
         }
-        let _ = read(&bytes[..at], Format::Pte, None);
+        let _ = read(&bytes[..at], format, None);
     }
+}
+
+#[test]
+fn another_file_is_no_program() {
     let error = read(b"12345678", Format::Pte, None).unwrap_err().to_string();
     assert!(error.contains("not an ExecuTorch program"), "{error}");
 }

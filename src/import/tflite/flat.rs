@@ -142,6 +142,7 @@ impl<'a> File<'a> {
     }
 
     /// The elements of a vector of 64-bit integers.
+    #[cfg(feature = "files")]
     pub(crate) fn u64s(&self, vector: Vector) -> Result<Vec<u64>, TfliteError> {
         self.spend(vector.length.saturating_mul(8))?;
         let place = |index: usize| vector.at + 8 * index;
