@@ -40,7 +40,7 @@ pub(crate) use gathers::accept as gather;
 pub(crate) use graph::{CountedGraph, chunk_graph};
 pub use options::LoweringOptions;
 use place::Places;
-pub(crate) use ties::{gathers_views, has_parts, optional_ties};
+pub(crate) use ties::{has_parts, has_untried, optional_ties};
 
 /// The place of a tensor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -164,8 +164,8 @@ pub(crate) fn lower_apart(
         bytes::split(sequence, &mut places, false);
     }
     let (lives, links) = match draft(&mut places) {
-        // A required overwrite may be possible while other bytes of its chunk are still needed.
-        Err(SequenceError::RequiredOverwrite { .. }) => {
+        // Bytes outside the pool take none of it, but a required overwrite may need them one by one.
+        Err(SequenceError::RequiredOverwrite { .. }) if grain == Grain::Bytes => {
             places = place::place(sequence, options)?;
             bytes::split(sequence, &mut places, true);
             draft(&mut places)?

@@ -153,7 +153,8 @@ impl WriteDependency<'_> {
             0 => (base.checked_add(offset), 0),
             _ => (Some(base.saturating_sub(below)), below.saturating_sub(base)),
         };
-        if below >= size {
+        let is_below = self.overwrite.below > 0 && low.is_some_and(|low| low + size <= base);
+        if below >= size || is_below {
             return Ok(Err(Obstacle::RejectReason(RejectReason::NothingShared)));
         }
         let bytes = low.and_then(|low| Some((low, low.checked_add(size.saturating_sub(below))?)));

@@ -64,19 +64,28 @@ pub(crate) fn has_parts(sequence: &OpSequence, options: LoweringOptions) -> bool
     })
 }
 
-/// Returns whether an output gathers a view. It lies inside the output only if all of what it shows does, which is not
-/// tried.
-pub(crate) fn gathers_views(sequence: &OpSequence, options: LoweringOptions) -> bool {
-    let origins = sequence.tensors().iter().map(|tensor| &tensor.origin);
-    let mut gathers = origins.flat_map(|origin| match origin {
-        Origin::Output { dependency: Dependency::Gathers(gathers), .. } if options.gathers => {
-            &gathers[..]
+/// Returns whether a tensor is tied to others both as what a view shows and in another way: an output gathers a view, or
+/// a view shows what gathers, what is written over an input, or what is supplied. Some plans of those are not tried.
+pub(crate) fn has_untried(sequence: &OpSequence, options: LoweringOptions) -> bool {
+    let dependency = |tensor: TensorId| match &sequence.tensor(tensor).origin {
+        Origin::Output { dependency, .. } => dependency,
+        Origin::Input | Origin::Weight => &Dependency::Fresh,
+    };
+    let is_view = |tensor: TensorId| matches!(dependency(tensor), Dependency::Reads { .. });
+    let mut outputs = sequence.operators().iter().flat_map(|operator| &operator.outputs).copied();
+    outputs.any(|output| match dependency(output) {
+        Dependency::Gathers(gathers) => {
+            options.gathers && gathers.iter().any(|gather| is_view(gather.input))
         }
-        _ => &[],
-    });
-    gathers.any(|gather| {
-        let origin = &sequence.tensor(gather.input).origin;
-        matches!(origin, Origin::Output { dependency: Dependency::Reads { .. }, .. })
+        Dependency::Reads { input, .. } => {
+            let mut at = *input;
+            while let Dependency::Reads { input, .. } = dependency(at) {
+                at = *input;
+            }
+            let is_supplied = !matches!(sequence.tensor(at).origin, Origin::Output { .. });
+            is_supplied || *dependency(at) != Dependency::Fresh
+        }
+        Dependency::Fresh | Dependency::Overwrites(_) => false,
     })
 }
 

@@ -52,7 +52,7 @@ fn least_step(model: &Model, operator: u32, cutter: &mut Cutter, related: &mut R
     if overwrites.is_empty() {
         return step(adds, None);
     }
-    let mut granted = adds - model.free_outputs(operator as usize);
+    let mut granted = adds.saturating_sub(model.free_outputs(operator as usize));
     if has_fault(Fault::CutWithoutOverwriting) {
         granted = adds;
     }

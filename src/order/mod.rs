@@ -271,10 +271,16 @@ pub(crate) fn peak(
     sequence: &OpSequence,
     options: &ReorderOptions<'_>,
 ) -> Result<Bytes, ReorderError> {
-    // Alignments that are no powers of two, and required overwrites that are impossible, are errors of lowering.
+    let Placing { alignment, padding } = options.placing;
+    if !alignment.is_power_of_two() {
+        return Err(ProblemError::Alignment { alignment }.into());
+    }
+    if value_graph(sequence, options.lowering, options.placing).is_some()
+        && let Some(bound) = content_bound(sequence, options.lowering, options.placing)
+    {
+        return Ok(bound);
+    }
     let problem = lower_apart(sequence, options.lowering, options.placing, Grain::Chunks)?.problem;
-    let placed =
-        problem.with_alignment(options.placing.alignment)?.with_padding(options.placing.padding)?;
-    let bound = content_bound(sequence, options.lowering, options.placing);
-    Ok(bound.unwrap_or_else(|| placed.lower_bound().bytes))
+    let placed = problem.with_alignment(alignment)?.with_padding(padding)?;
+    Ok(placed.lower_bound().bytes)
 }

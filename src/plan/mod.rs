@@ -66,8 +66,8 @@ pub struct Plan {
     pub proven_optimal: bool,
     /// The plans that the lower bound holds for.
     pub scope: Scope,
-    /// The bytes that every plan of the input needs, whatever it chooses, if they were counted: the [content
-    /// bound](crate::plan::Scope). No file holds them.
+    /// In the answer that no plan fits: the bytes that every plan needs, whatever it chooses, if they exceed the
+    /// capacity; see [`Planner::content_bound`](crate::Planner::content_bound). No file holds them.
     pub content_bound: Option<Bytes>,
     /// A lower bound that a file states and that counting did not confirm; see
     /// [`Plan::with_counted_bound`].

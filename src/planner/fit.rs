@@ -9,7 +9,7 @@ use crate::{
     Bytes, InputRef, Plan, PlanError, Problem, Strategy,
     lower::Lowered,
     plan::{Layout, Scope},
-    planner::Planner,
+    planner::{Planner, choices},
     search::{self, Fit, best, relaxed::Relaxed},
 };
 
@@ -23,6 +23,15 @@ pub enum PlanFit {
     No(Plan),
     /// Undecided. This plan is too large; another strategy or more effort may find one that fits.
     Unknown(Plan),
+}
+
+/// The answer that a plan with the best choices found gives.
+fn judged(found: Plan, capacity: Bytes) -> PlanFit {
+    match found.scope {
+        _ if found.pool_size <= capacity => PlanFit::Yes(found),
+        Scope::AllChoices if found.lower_bound > capacity => PlanFit::No(found),
+        _ => PlanFit::Unknown(found),
+    }
 }
 
 /// Wraps the plan in the answer.
@@ -53,7 +62,15 @@ impl Planner<'_> {
     ) -> Result<PlanFit, PlanError> {
         let input = input.into();
         let start = Instant::now();
-        let prepared = self.prepare(input)?;
+        let prepared = match self.prepare(input) {
+            Ok(prepared) => prepared,
+            // Other choices may be possible.
+            Err(error) if choices::may_be_cured(&error) => {
+                let found = self.plan_within(input, capacity)?;
+                return Ok(judged(found, capacity));
+            }
+            Err(error) => return Err(error),
+        };
         let lowered = Instant::now();
         let fit = |planner: &Planner<'_>, lowered: &Lowered| -> Result<PlanFit, PlanError> {
             let (answer, layout) = planner.fit_layout(&lowered.problem, capacity)?;
@@ -70,17 +87,13 @@ impl Planner<'_> {
         if plan.scope == Scope::AllChoices {
             return Ok(answer);
         }
-        let bound = self.bound_over_choices(input)?.filter(|&bound| bound > capacity);
+        let bound = self.content_bound(input)?.filter(|&bound| bound > capacity);
         if let Some(bound) = bound {
             return Ok(PlanFit::No(Plan { content_bound: Some(bound), ..plan.clone() }));
         }
         // Other choices may lead to a smaller pool.
         let found = self.after(start).plan_within(input, capacity)?;
-        Ok(match found.scope {
-            _ if found.pool_size <= capacity => PlanFit::Yes(found),
-            Scope::AllChoices if found.lower_bound > capacity => PlanFit::No(found),
-            _ => PlanFit::Unknown(found),
-        })
+        Ok(judged(found, capacity))
     }
 
     /// Returns the strategy's layout if it fits. Otherwise, if the strategy searches, searches for

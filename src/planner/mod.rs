@@ -277,9 +277,27 @@ impl<'a> Planner<'a> {
         Choices { planner: self, start, source, target }.improve(plan)
     }
 
-    /// The bytes that every plan needs, whatever is chosen; `None` if they cannot be counted.
-    fn bound_over_choices(&self, input: InputRef<'_>) -> Result<Option<Bytes>, PlanError> {
-        Ok(match input {
+    /// The bytes that every plan of an input needs, whatever it chooses: the content bound (the book, What memplan
+    /// chooses). `None` if they cannot be counted: for problems that are not plain, for programs on several streams
+    /// that are too large, and where a capacity is no multiple of the alignment.
+    ///
+    /// ```
+    /// use memplan::{Planner, networks};
+    ///
+    /// let sequence = networks::mobilenet_v2(1)?;
+    /// let planner = Planner::new();
+    /// assert_eq!(planner.content_bound(&sequence)?, Some(planner.plan(&sequence)?.pool_size));
+    /// # Ok::<(), memplan::PlanError>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`plan`](Self::plan), if a body cannot be planned.
+    pub fn content_bound<'i>(
+        &self,
+        input: impl Into<InputRef<'i>>,
+    ) -> Result<Option<Bytes>, PlanError> {
+        Ok(match input.into() {
             InputRef::Sequence(sequence) => {
                 Source::Sequence(sequence, &self.flatten(sequence)?).bound(self)
             }

@@ -245,7 +245,7 @@ pub fn scoped(plan: &Plan) -> &'static str {
     match plan.scope {
         Scope::AllChoices => "plan",
         _ if plan.tensors.is_empty() => "plan with these overwrites",
-        _ => "plan with these views, overwrites and copies",
+        _ => "plan with these chunks",
     }
 }
 

@@ -56,6 +56,7 @@ mod captured;
 mod chains;
 mod clashes;
 mod contents;
+mod copies;
 mod execute;
 mod facts;
 mod figures;
@@ -150,6 +151,7 @@ fn of_problem(problem: &Problem, plan: &Plan) -> Vec<Violation> {
 fn of_sequence(sequence: &OpSequence, plan: &Plan) -> Vec<Violation> {
     let mut violations = dangling(plan);
     violations.extend(pools::check(sequence, plan));
+    violations.extend(copies::check(sequence, plan));
     let plan = &*pools::in_one(plan);
     violations.extend(table::check(plan, Links::OfSequence));
     if let Some(flat) = bodies::flatten(sequence, plan, of_sequence, &mut violations) {

@@ -106,59 +106,39 @@ macro_rules! graphs {
 }
 
 graphs! {
-    #[ignore = "choices are not searched yet"]
     view_of_a_part: setting(1, false), pool(&[64]);
-    #[ignore = "choices are not searched yet"]
     view_of_an_input: setting(1, true), pool(&[72]);
-    #[ignore = "choices are not searched yet"]
     view_in_a_better_order: setting(1, true), order(&[96], 64);
-    #[ignore = "choices are not searched yet"]
     gated_halves: setting(1, false), pool(&[128]);
-    #[ignore = "choices are not searched yet"]
     half_that_is_read_first: setting(1, false), pool(&[136]);
-    #[ignore = "choices are not searched yet"]
+    #[ignore = "bytes are not planned one by one on streams"]
     halves_on_two_streams: setting(1, false), pool(&[136]);
-    #[ignore = "choices are not searched yet"]
     updates_of_both_halves: setting(1, false), pool(&[72]);
-    #[ignore = "choices are not searched yet"]
     update_beside_an_output: setting(1, false), pool(&[64]);
-    #[ignore = "choices are not searched yet"]
+    #[ignore = "bytes are not planned one by one on streams"]
     update_beside_a_reader_on_a_stream: setting(1, false), pool(&[16]);
-    #[ignore = "choices are not searched yet"]
     gather_of_the_smaller: setting(64, true), pool(&[128]);
-    #[ignore = "choices are not searched yet"]
     gather_of_one_of_two: setting(1, true), pool(&[96]);
-    #[ignore = "choices are not searched yet"]
     gather_or_overwrite: setting(1, false), pool(&[48]);
-    #[ignore = "choices are not searched yet"]
     gathers_on_two_streams: setting(1, false), pool(&[48]);
-    #[ignore = "choices are not searched yet"]
     gather_in_order: setting(1, false), order(&[96], 96);
-    #[ignore = "choices are not searched yet"]
     gather_in_a_better_order: setting(1, false), order(&[64], 48);
-    #[ignore = "choices are not searched yet"]
     overwrite_in_the_middle: setting(1, false), pool(&[72]);
-    #[ignore = "choices are not searched yet"]
     overwrite_on_another_stream: setting(1, false), pool(&[80]);
-    #[ignore = "choices are not searched yet"]
+    #[ignore = "orders are compared by exact bytes"]
     overwrite_in_a_better_order: setting(2, false), order(&[4], 2);
-    #[ignore = "choices are not searched yet"]
+    #[ignore = "an overlap has the least distance"]
     overlap_further_below: setting(64, false), pool(&[128]);
-    #[ignore = "choices are not searched yet"]
+    #[ignore = "an overlap has the least distance"]
     overlap_off_the_alignment: setting(64, false), pool(&[128]);
-    #[ignore = "choices are not searched yet"]
+    #[ignore = "an overlap has the least distance"]
     overlap_beside_workspaces: setting(64, false), pool(&[256]);
-    #[ignore = "choices are not searched yet"]
+    #[ignore = "an overlap has the least distance"]
     overlap_in_a_better_order: setting(64, false), order(&[192], 128);
-    #[ignore = "choices are not searched yet"]
     overwrite_across_pools: pools(1, false, [48, 2, 3]), pool(&[162, 15, 34]);
-    #[ignore = "choices are not searched yet"]
     overlap_across_pools: pools(64, false, [64, 2, 20]), pool(&[44, 64, 64]);
-    #[ignore = "choices are not searched yet"]
     overlap_that_fits_no_pool: limited(64, [65, 1], [1, 3]), pool(&[138, 1, 65]);
-    #[ignore = "choices are not searched yet"]
     gather_across_pools: pools(64, true, [128, 2, 3]), pool(&[523, 192, 128]);
-    #[ignore = "choices are not searched yet"]
     gather_in_the_fast_pool: pools(1, true, [64, 2, 20]), pool(&[192, 0, 32]);
 }
 

@@ -132,6 +132,11 @@ pub fn is_information(key: &str) -> bool {
         // Pins of the caller, beside those of the input.
         "pinned",
         "pinned[]",
+        // What is copied to make the pool smaller; the plan need not say so.
+        "copies",
+        "copies.list",
+        "copies.list[]",
+        "copies.saved",
         // The basis of a size.
         "tensors[].basis",
         // Names of the file for its own chunks.

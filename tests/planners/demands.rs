@@ -113,7 +113,9 @@ fn optima_are_found_and_proven() {
         let recorded: Option<Vec<u128>> = match case["objective"].as_array() {
             // The record has 19; offsets 6, 5, 0, 10, 0, 2, 2 take 17.
             _ if case["name"] == "parts-7-1" => Some(vec![0, 17]),
-            Some(objective) => Some(objective.iter().map(|one| common::number(one).into()).collect()),
+            Some(objective) => {
+                Some(objective.iter().map(|one| common::number(one).into()).collect())
+            }
             None => None,
         };
         let (found, is_proven) = match optimal(&problem) {

@@ -266,15 +266,15 @@ impl<'a> Values<'a> {
     /// What the runs of a value count that some steps use last.
     fn needed(&self, value: usize, is_needed: impl Fn(usize) -> bool) -> Count {
         let runs = self.runs[value].iter().filter(|(_, last)| is_needed(*last));
-        self.sum(value, runs.map(|(bytes, _)| bytes.end - bytes.start))
+        let counts = runs.map(|(bytes, _)| self.of_run(value, bytes.end - bytes.start));
+        counts.fold(Count::default(), Count::plus)
     }
 
-    /// What some runs of a value count.
-    fn sum(&self, value: usize, runs: impl Iterator<Item = Bytes>) -> Count {
-        if !self.of[value].is_exact {
-            return self.count(value, runs.sum());
-        }
-        runs.map(|bytes| self.count(value, bytes)).fold(Count::default(), Count::plus)
+    /// What a run of a value counts. Some of its bytes may lie anywhere, and leave room in their first cell.
+    fn of_run(&self, value: usize, size: Bytes) -> Count {
+        let is_all = self.of[value].is_whole && size == self.of[value].size;
+        let count = self.count(value, size);
+        if is_all { count } else { Count { cells: self.cells(size.into(), true), ..count } }
     }
 
     fn workspace(&self, operator: &OperatorNode) -> Count {
@@ -300,17 +300,14 @@ impl<'a> Values<'a> {
             for (bytes, last) in &self.runs[at] {
                 let size = bytes.end - bytes.start;
                 let sum = ends.entry((*last).max(written)).or_default();
-                let plain = i128::from(size);
-                *sum = sum.plus(Count { plain, cells: self.cells(plain, true) });
+                *sum = sum.plus(self.of_run(at, size));
             }
             let mut left = ends.values().copied().fold(Count::default(), Count::plus);
             for (last, gone) in ends {
                 left = left.minus(gone);
-                let bytes = Bytes::try_from(left.plain).unwrap_or(0);
-                let now = if value.is_exact { left } else { self.count(at, bytes) };
                 let change = &mut changes[(last + 1).min(steps + 1)];
-                *change = change.plus(now.minus(counted));
-                counted = now;
+                *change = change.plus(left.minus(counted));
+                counted = left;
             }
         }
         let (mut alive, mut most) = (Count::default(), 0);

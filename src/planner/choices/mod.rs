@@ -21,7 +21,9 @@ use std::{
 
 use tracing::debug;
 
-use crate::{Bytes, Limits, Plan, PlanError, Planner, SequenceError, plan::Scope, planner::smaller};
+use crate::{
+    Bytes, Limits, Plan, PlanError, Planner, SequenceError, plan::Scope, planner::smaller,
+};
 use search::Search;
 pub(super) use source::Source;
 use source::Tied;
@@ -66,8 +68,7 @@ impl<'a> Choices<'a> {
         if ties.is_empty() && !self.source.has_parts(self.planner.lowering) {
             return plan;
         }
-        let content_bound = self.source.bound(self.planner);
-        let bound = content_bound.unwrap_or(0);
+        let bound = self.source.bound(self.planner).unwrap_or(0);
         let first = plan.as_ref().map_or(0, |plan| plan.pool_size);
         let mut best = Best { plan, given_up: Vec::new() };
         let mut is_proven = false;
@@ -82,7 +83,7 @@ impl<'a> Choices<'a> {
                 search.descend(&mut best)?;
             }
         }
-        let plan = Plan { content_bound, ..best.plan? };
+        let plan = best.plan?;
         let copies = best.given_up.iter().filter_map(|&tie| self.source.copy(tie)).collect();
         let saved = first.saturating_sub(plan.pool_size);
         let plan = plan.with_copies(copies, saved);
@@ -119,7 +120,7 @@ impl<'a> Choices<'a> {
 }
 
 /// Returns whether other choices may lead to a plan although there is none with these.
-const fn may_be_cured(error: &PlanError) -> bool {
+pub(super) const fn may_be_cured(error: &PlanError) -> bool {
     matches!(
         error,
         PlanError::NoPlace { .. }

@@ -3,9 +3,7 @@
 use super::trial::Trial;
 use crate::{
     Bytes, InputRef, PlanError, Planner, Problem,
-    lower::{
-        Grain, Home, LoweringOptions, content_bound, gathers_views, has_parts, optional_ties,
-    },
+    lower::{Grain, Home, LoweringOptions, content_bound, has_parts, has_untried, optional_ties},
     plan::PlannedCopy,
     planner::{Prepared, bodies::Flattened},
     problem::demands::Pool,
@@ -82,7 +80,7 @@ impl<'a> Source<'a> {
     /// view inside what gathers it.
     pub(super) fn has_more(self, options: LoweringOptions) -> bool {
         match self {
-            Self::Sequence(_, flat) if gathers_views(&flat.sequence, options) => true,
+            Self::Sequence(_, flat) if has_untried(&flat.sequence, options) => true,
             Self::Sequence(_, flat) if self.has_parts(options) && !self.has_bytes() => {
                 !flat.sequence.operators().is_empty()
             }

@@ -18,7 +18,7 @@ const F32_I8_I32_I64: &[Element] =
     &[Element::FLOAT32, Element::INT8, Element::INT32, Element::INT64];
 const MOST: &[Element] =
     &[Element::FLOAT32, Element::INT8, Element::INT16, Element::INT32, Element::INT64];
-const MOST_AND_BOOL: &[Element] = &[
+const MAX_AND_BOOL: &[Element] = &[
     Element::FLOAT32,
     Element::INT8,
     Element::INT16,
@@ -175,7 +175,7 @@ const KERNELS: &[(&[&str], Types)] = &[
         Of(0, &[Element::FLOAT32, Element::INT8, Element::INT32, Element::INT64, Element::BOOL]),
     ),
     (&["MAXIMUM", "MINIMUM", "PACK"], Of(0, MOST)),
-    (&["CONCATENATION"], Of(0, MOST_AND_BOOL)),
+    (&["CONCATENATION"], Of(0, MAX_AND_BOOL)),
     (&["ZEROS_LIKE"], Of(0, F32_I8_I32_I64)),
     (&["BROADCAST_ARGS"], Of(0, &[Element::INT32, Element::INT64])),
     (&["LOGICAL_NOT", "REDUCE_ALL"], Of(0, BOOL)),
