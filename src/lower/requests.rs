@@ -154,7 +154,9 @@ impl WriteDependency<'_> {
             _ => (Some(base.saturating_sub(below)), below.saturating_sub(base)),
         };
         let is_below = self.overwrite.below > 0 && low.is_some_and(|low| low + size <= base);
-        if below >= size || is_below {
+        // Several streams wait for chunks as wholes.
+        let is_inside = self.overwrite.below > 0 && base > 0 && sequence.streams() > 1;
+        if below >= size || is_below || is_inside {
             return Ok(Err(Obstacle::RejectReason(RejectReason::NothingShared)));
         }
         let bytes = low.and_then(|low| Some((low, low.checked_add(size.saturating_sub(below))?)));

@@ -83,7 +83,7 @@ impl Plan {
             }
         }
         // In each step, runs beside each other are one.
-        merged(windows)
+        merged(&windows)
     }
 
     /// Numbers the chunks in their order.
@@ -95,7 +95,7 @@ impl Plan {
 }
 
 /// Joins windows that lie beside each other for as long as both last.
-fn merged(windows: Vec<PlannedWindow>) -> Vec<PlannedWindow> {
+fn merged(windows: &[PlannedWindow]) -> Vec<PlannedWindow> {
     let mut ends: Vec<Step> = windows.iter().flat_map(|one| [one.begin, one.end]).collect();
     ends.sort_unstable();
     ends.dedup();

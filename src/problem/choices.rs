@@ -80,13 +80,6 @@ impl Problem {
     fn off_the_alignment(&self, alignment: Bytes) -> Vec<bool> {
         let mut group: Vec<usize> = (0..self.len()).collect();
         let mut exact = vec![false; self.len()];
-        fn find(group: &mut [usize], mut at: usize) -> usize {
-            while group[at] != at {
-                group[at] = group[group[at]];
-                at = group[at];
-            }
-            at
-        }
         for &Request { overwriter, overwritten, offset, below, .. } in self.requests() {
             let is_aligned = offset.is_multiple_of(alignment) && below.is_multiple_of(alignment);
             let (a, b) =
@@ -96,6 +89,15 @@ impl Problem {
         }
         (0..self.len()).map(|at| exact[find(&mut group, at)]).collect()
     }
+}
+
+/// The first of the chunks that a chunk is joined to.
+fn find(group: &mut [usize], mut at: usize) -> usize {
+    while group[at] != at {
+        group[at] = group[group[at]];
+        at = group[at];
+    }
+    at
 }
 
 #[cfg(test)]

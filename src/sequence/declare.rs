@@ -171,7 +171,9 @@ impl Output {
         match &mut self.dependency {
             Dependency::Reads { required, .. } => *required = true,
             Dependency::Overwrites(overwrites) => {
-                overwrites.iter_mut().for_each(|overwrite| overwrite.required = true);
+                for overwrite in overwrites {
+                    overwrite.required = true;
+                }
             }
             Dependency::Fresh | Dependency::Gathers(_) => {}
         }

@@ -131,6 +131,7 @@ claims! {
     bounds_of_these_choices: BoundOfTheseChoices, OneStream, 500;
     #[ignore = "bytes are not planned one by one on streams"]
     bounds_of_these_choices_on_streams: BoundOfTheseChoices, TwoStreams, 500;
+    #[ignore = "a tensor that is written over another one is not needed in parts"]
     bounds_of_these_choices_in_pools: BoundOfTheseChoices, TwoPools, 500;
     no_that_fits_not: Fit, OneStream, 300;
     no_that_fits_not_on_streams: Fit, TwoStreams, 300;

@@ -132,6 +132,8 @@ pub fn is_information(key: &str) -> bool {
         // Pins of the caller, beside those of the input.
         "pinned",
         "pinned[]",
+        // Where tensors are needed in parts, the peak may be counted by byte or by chunk.
+        "peak_step",
         // What is copied to make the pool smaller; the plan need not say so.
         "copies",
         "copies.list",

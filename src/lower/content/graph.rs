@@ -32,7 +32,7 @@ pub(crate) fn value_graph(
     let mut runs: Vec<Vec<(Range<Bytes>, ChunkId)>> = Vec::new();
     for (value, uses) in uses(sequence, &values).into_iter().enumerate() {
         let mut of_value = Vec::new();
-        let split = split(uses);
+        let split = split(&uses);
         // Runs of one value may share a cell of the alignment.
         let is_single = split.len() < 2;
         graph.is_exact &= placing.alignment == 1 || is_single && !values.is_exact(value);
@@ -87,7 +87,7 @@ fn uses(sequence: &OpSequence, values: &Values<'_>) -> Vec<Vec<Use>> {
 }
 
 /// Splits bytes where their users change.
-fn split(uses: Vec<Use>) -> Vec<(Range<Bytes>, Vec<usize>)> {
+fn split(uses: &[Use]) -> Vec<(Range<Bytes>, Vec<usize>)> {
     let mut cuts: Vec<Bytes> =
         uses.iter().flat_map(|(bytes, _)| [bytes.start, bytes.end]).collect();
     cuts.sort_unstable();
@@ -137,6 +137,7 @@ fn request(
         _ => None,
     };
     let counted = values.counted(output.index(), size);
+    let mut requests: Vec<CountedRequest> = Vec::new();
     for (overwrite, pieces) in values.overwritten_by(step, output) {
         let mut saved: Vec<(ChunkId, Bytes)> = Vec::new();
         for piece in &pieces {
@@ -153,7 +154,7 @@ fn request(
         let all = if values.is_exact(output.index()) { counted } else { sum.min(counted) };
         // An output that saves the bytes of several chunks counts all of them once one dies, which no plan exceeds.
         graph.is_exact &= saved.len() < 2 && made.is_some();
-        graph.requests.extend(saved.into_iter().map(|(overwritten, _)| CountedRequest {
+        requests.extend(saved.into_iter().map(|(overwritten, _)| CountedRequest {
             output: output.0,
             operator: step,
             made,
@@ -163,4 +164,7 @@ fn request(
             required: overwrite.required,
         }));
     }
+    // The first one that is possible counts: the one that saves most.
+    requests.sort_by_key(|request| std::cmp::Reverse((request.required, request.saved)));
+    graph.requests.extend(requests);
 }

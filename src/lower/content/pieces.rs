@@ -141,8 +141,8 @@ impl Pieces {
 }
 
 fn own(tensor: usize, size: Bytes) -> PieceList {
-    match size {
-        0 => PieceList::new(),
-        _ => smallvec![Piece { at: 0, value: tensor, low: 0, size }],
+    if size == 0 {
+        return PieceList::new();
     }
+    smallvec![Piece { at: 0, value: tensor, low: 0, size }]
 }

@@ -494,10 +494,18 @@ impl<'a> Values<'a> {
         self.of[value].is_exact
     }
 
-    /// Returns whether some value is used in parts, or is part of several tensors.
+    /// Returns whether some value is used in parts, is part of several tensors, or may overlap another one.
     pub(super) fn have_parts(&self) -> bool {
         let gathers = self.options.gathers && self.sequence.has_gathers();
-        gathers || self.of.iter().any(|value| !value.uses.is_empty())
+        let is_overlap = |tensor: &Tensor| match &tensor.origin {
+            Origin::Output { dependency: Dependency::Overwrites(list), .. } => {
+                list.iter().any(|one| one.below > 0)
+            }
+            _ => false,
+        };
+        gathers
+            || self.of.iter().any(|value| !value.uses.is_empty())
+            || self.sequence.tensors().iter().any(is_overlap)
     }
 
     /// The content of other tensors of an operator, which must survive it while an output is written over bytes of

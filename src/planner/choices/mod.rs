@@ -58,14 +58,14 @@ struct Best {
     given_up: Vec<Tied>,
 }
 
-impl<'a> Choices<'a> {
+impl Choices<'_> {
     /// Returns the plan, or a better one with other choices, with the scope of what is proven about it.
     pub(super) fn improve(&self, plan: Result<Plan, PlanError>) -> Result<Plan, PlanError> {
         if plan.as_ref().is_err_and(|error| !may_be_cured(error)) {
             return plan;
         }
         let ties = self.source.ties(self.planner.lowering);
-        if ties.is_empty() && !self.source.has_parts(self.planner.lowering) {
+        if plan.is_ok() && ties.is_empty() && !self.source.has_parts(self.planner.lowering) {
             return plan;
         }
         let bound = self.source.bound(self.planner).unwrap_or(0);

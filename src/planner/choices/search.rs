@@ -36,12 +36,17 @@ impl<'a> Search<'a> {
         let mut is_proven = true;
         for (_, _, set) in sets {
             let given_up: Vec<Tied> = members(set).map(|at| self.ties[at]).collect();
+            let mut is_whole = true;
             for grain in self.grains() {
                 if self.is_over() {
                     return Ok(false);
                 }
-                let Some(trial) = self.lower(&given_up, grain)? else { continue };
-                if grain == Grain::Bytes && !trial.has_runs() {
+                let Some(trial) = self.lower(&given_up, grain)? else {
+                    is_whole = false;
+                    continue;
+                };
+                // Without runs, bytes are the chunks that were tried, unless those were impossible.
+                if grain == Grain::Bytes && is_whole && !trial.has_runs() {
                     continue;
                 }
                 is_proven &= self.attempt(&trial, &given_up, best)?;
@@ -59,7 +64,7 @@ impl<'a> Search<'a> {
             let mut given_up: Vec<Tied> = Vec::new();
             let Some(mut now) = self.lower(&given_up, grain)? else { continue };
             if grain == Grain::Bytes {
-                if !now.has_runs() {
+                if best.plan.is_ok() && !now.has_runs() {
                     break;
                 }
                 self.attempt(&now, &given_up, best)?;
