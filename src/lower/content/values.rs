@@ -494,7 +494,8 @@ impl<'a> Values<'a> {
         self.of[value].is_exact
     }
 
-    /// Returns whether some value is used in parts, is part of several tensors, or may overlap another one.
+    /// Returns whether some value is used in parts, or is part of several tensors, and none may overlap another one:
+    /// overlaps are compared by chunks.
     pub(super) fn have_parts(&self) -> bool {
         let gathers = self.options.gathers && self.sequence.has_gathers();
         let is_overlap = |tensor: &Tensor| match &tensor.origin {
@@ -503,9 +504,8 @@ impl<'a> Values<'a> {
             }
             _ => false,
         };
-        gathers
-            || self.of.iter().any(|value| !value.uses.is_empty())
-            || self.sequence.tensors().iter().any(is_overlap)
+        let has_parts = gathers || self.of.iter().any(|value| !value.uses.is_empty());
+        has_parts && !self.sequence.tensors().iter().any(is_overlap)
     }
 
     /// The content of other tensors of an operator, which must survive it while an output is written over bytes of
