@@ -162,8 +162,8 @@ impl Output {
     /// };
     /// let view = Output::new("first", 64).reads("x");
     /// let pool_size = |slice| Ok::<_, memplan::PlanError>(Planner::new().plan(&sequence(slice)?)?.pool_size);
-    /// assert_eq!(pool_size(view.clone())?, 4160);
-    /// assert_eq!(pool_size(view.required())?, 4160);
+    /// assert_eq!(pool_size(view.clone())?, 4224);
+    /// assert_eq!(pool_size(view.required())?, 4224);
     /// # Ok::<(), memplan::PlanError>(())
     /// ```
     #[must_use]
