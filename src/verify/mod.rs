@@ -69,6 +69,7 @@ mod ranges;
 mod reserved;
 mod same_bytes;
 mod sequence;
+mod shadow;
 mod sharing;
 mod sizes;
 mod smaller;
