@@ -76,13 +76,7 @@ impl<'a> Prediction<'a> {
         args: &'a PlanArgs,
     ) -> Result<Self, Failure> {
         let path = args.input.as_deref().unwrap_or(Path::new(""));
-        let arena = &model.survey.arena;
-        let (present, faults) = match OfflinePlan::right(&model.bytes, &model.survey) {
-            Ok(present) => (present, Vec::new()),
-            Err(faults) => (None, faults),
-        };
-        let heads = Heads::of(arena, plan, present.as_ref());
-        let heads = heads.map_err(|error| wrong(Some(path), error))?;
+        let (heads, faults) = heads(model, plan, path)?;
         let prediction = Self { model, plan, args, path, heads, faults };
         if args.csv {
             // CSV cannot hold the prediction.
@@ -201,15 +195,19 @@ impl<'a> Prediction<'a> {
 /// Reports the arena that the runtime takes for a model, by its own planner or the plan in the file, and with this plan.
 pub(crate) fn arena(path: &Path, reading: &InputArgs, plan: &Plan) -> Result<String, Failure> {
     let model = tflite::read(path, reading)?;
-    let arena = &model.survey.arena;
+    let (heads, faults) = heads(&model, plan, path)?;
+    let kernels = tflite::kernel_library(reading).unwrap_or_default();
+    Ok(report::arena(&model.survey.arena, heads, kernels, &faults))
+}
+
+/// The heads of the arena with a plan and without, and the faults of the plan in the file.
+fn heads(model: &TfliteModel, plan: &Plan, path: &Path) -> Result<(Heads, Vec<String>), Failure> {
     let (present, faults) = match OfflinePlan::right(&model.bytes, &model.survey) {
         Ok(present) => (present, Vec::new()),
         Err(faults) => (None, faults),
     };
-    let heads = Heads::of(arena, plan, present.as_ref());
-    let heads = heads.map_err(|error| wrong(Some(path), error))?;
-    let kernels = tflite::kernel_library(reading).unwrap_or_default();
-    Ok(report::arena(arena, heads, kernels, &faults))
+    let heads = Heads::of(&model.survey.arena, plan, present.as_ref());
+    Ok((heads.map_err(|error| wrong(Some(path), error))?, faults))
 }
 
 /// Verifies the plan in the metadata of a model against the model that it was made for.
