@@ -543,7 +543,7 @@ size_t memplan_last_error(char *out, size_t n);
 /*
  Checks that the plan of a sequence is right: that nothing overwrites what is still needed, that everything lies in
  the pool, and that the figures of the plan are right. It shares no code with the planners. The sequence may have
- been built anew; a plan with an order of its own is checked in that order.
+ been built again; a plan with an order of its own is checked in that order.
  */
 memplan_status memplan_verify_sequence(const memplan_sequence *sequence,
                                        const memplan_plan *plan);

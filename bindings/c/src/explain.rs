@@ -26,7 +26,7 @@ fn in_order(sequence: &Sequence, plan: &Plan) -> Result<OpSequence, Failure> {
 
 /// Checks that the plan of a sequence is right: that nothing overwrites what is still needed, that everything lies in
 /// the pool, and that the figures of the plan are right. It shares no code with the planners. The sequence may have
-/// been built anew; a plan with an order of its own is checked in that order.
+/// been built again; a plan with an order of its own is checked in that order.
 ///
 /// # Safety
 ///

@@ -10,7 +10,6 @@ use library::Observer;
 use crate::{
     array::{free, give},
     error::{Status, guard},
-    options::Options,
 };
 
 /// A request to end planning early, which any thread may make at any time.
@@ -31,9 +30,12 @@ pub struct Progress {
     pub nodes: u64,
 }
 
+/// The caller's function for progress.
+type Function = unsafe extern "C" fn(*const Progress, *mut c_void);
+
 /// The caller's function, with what it is called with.
 struct Caller {
-    function: unsafe extern "C" fn(*const Progress, *mut c_void),
+    function: Function,
     context: *mut c_void,
 }
 
@@ -49,20 +51,20 @@ impl Caller {
     }
 }
 
-impl Options {
-    /// Runs a search with the caller's hooks.
-    pub(crate) fn observed<R>(&self, search: impl FnOnce(Observer<'_>) -> R) -> R {
-        // SAFETY: the options promise null or a request that lives until the call returns.
-        let cancel = unsafe { self.cancel.as_ref() };
-        let mut observer = Observer::default();
-        if let Some(cancel) = cancel {
-            observer = observer.cancel(&cancel.flag);
-        }
-        let Some(function) = self.progress else { return search(observer) };
-        let caller = Caller { function, context: self.progress_context };
-        let report = |progress: &library::Progress| caller.call(progress);
-        search(observer.progress(&report))
+/// Runs a search with the caller's hooks.
+pub(crate) fn observed<R>(
+    cancel: Option<&Cancel>,
+    (function, context): (Option<Function>, *mut c_void),
+    search: impl FnOnce(Observer<'_>) -> R,
+) -> R {
+    let mut observer = Observer::default();
+    if let Some(cancel) = cancel {
+        observer = observer.cancel(&cancel.flag);
     }
+    let Some(function) = function else { return search(observer) };
+    let caller = Caller { function, context };
+    let report = |progress: &library::Progress| caller.call(progress);
+    search(observer.progress(&report))
 }
 
 /// Creates a request that is not made yet. Options refer to it by their field `cancel`.

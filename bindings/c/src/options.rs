@@ -7,7 +7,7 @@ use library::{Limits, Planner, lower::LoweringOptions};
 use crate::{
     array::check,
     error::{Failure, Status, guard},
-    observe::{Cancel, Progress},
+    observe::{self, Cancel, Progress},
 };
 
 /// A planner. The book describes each.
@@ -194,6 +194,13 @@ fn size_error(found: u32) -> Failure {
 }
 
 impl Options {
+    /// Runs a search with the caller's hooks.
+    pub(crate) fn observed<R>(&self, search: impl FnOnce(library::Observer<'_>) -> R) -> R {
+        // SAFETY: the options promise null or a request that lives until the call returns.
+        let cancel = unsafe { self.cancel.as_ref() };
+        observe::observed(cancel, (self.progress, self.progress_context), search)
+    }
+
     /// Reads the caller's options; null stands for the defaults.
     ///
     /// # Safety
