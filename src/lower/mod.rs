@@ -40,7 +40,9 @@ pub(crate) use gathers::accept as gather;
 pub(crate) use graph::{CountedGraph, chunk_graph};
 pub use options::LoweringOptions;
 use place::Places;
-pub(crate) use ties::{has_parts, has_untried, optional_ties};
+pub(crate) use ties::{
+    has_parts, has_shared_content, has_untried, optional_ties, overlap_distances,
+};
 
 /// The place of a tensor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -153,7 +153,8 @@ impl WriteDependency<'_> {
             0 => (base.checked_add(offset), 0),
             _ => (Some(base.saturating_sub(below)), below.saturating_sub(base)),
         };
-        let is_below = self.overwrite.below > 0 && low.is_some_and(|low| low + size <= base);
+        let is_below =
+            self.overwrite.below > 0 && low.is_some_and(|low| low.saturating_add(size) <= base);
         // Several streams wait for chunks as wholes.
         let is_inside = self.overwrite.below > 0 && base > 0 && sequence.streams() > 1;
         if below >= size || is_below || is_inside {

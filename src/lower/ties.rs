@@ -1,6 +1,7 @@
 //! The ties of a sequence that a planner may give up.
 
 use crate::{
+    Bytes,
     lower::{LoweringOptions, place},
     sequence::{Dependency, OpSequence, Origin, TensorId, Tie},
 };
@@ -62,6 +63,20 @@ pub(crate) fn has_parts(sequence: &OpSequence, options: LoweringOptions) -> bool
             && tensor.size != sequence.tensor(*input).size
             && is_in_pool(sequence, output, options)
     })
+}
+
+/// The bytes by which outputs may begin below their inputs: one distance for each overlap.
+pub(crate) fn overlap_distances(sequence: &OpSequence) -> impl Iterator<Item = Bytes> + '_ {
+    let overwrites = sequence.tensors().iter().flat_map(|tensor| match &tensor.origin {
+        Origin::Output { dependency: Dependency::Overwrites(overwrites), .. } => &overwrites[..],
+        _ => &[],
+    });
+    overwrites.map(|overwrite| overwrite.below).filter(|&below| below > 0)
+}
+
+/// Returns whether the bytes alive depend on choices: a tensor is used in parts, or lies in others.
+pub(crate) fn has_shared_content(sequence: &OpSequence, options: LoweringOptions) -> bool {
+    options.gathers && sequence.has_gathers() || has_parts(sequence, options)
 }
 
 /// Returns whether a tensor is tied to others both as what a view shows and in another way: an output gathers a view, or

@@ -3,7 +3,8 @@
 //! The order in which a graph runs decides how much of it is live at once, and most graphs can run
 //! in many. [`reorder`] searches for the order with the least peak and for a bound that holds
 //! for every order. The peak is the one that [`lower`](mod@crate::lower) computes, with views,
-//! overwriting, workspaces and alignment included.
+//! overwriting, workspaces and alignment included; or, where a tensor is used in parts or lies in others, the
+//! content bound, which holds whatever a plan chooses.
 //!
 //! | file | idea |
 //! | --- | --- |
@@ -58,7 +59,8 @@ use crate::{
     Bytes, Limits, Observer, OpSequence, ProblemError, SequenceError,
     effort::Effort,
     lower::{
-        Grain, LoweringOptions, Placing, chunk_graph, content_bound, lower_apart, value_graph,
+        Grain, LoweringOptions, Placing, chunk_graph, content_bound, has_shared_content,
+        lower_apart, overlap_distances, value_graph,
     },
     problem::align_up,
 };
@@ -151,7 +153,8 @@ pub struct Reordered {
     pub peak: Bytes,
     /// The most bytes live at a step in the given order.
     pub given_peak: Bytes,
-    /// A lower bound in bytes: no order needs fewer.
+    /// A lower bound in bytes: no order needs fewer. 0 if none was counted: where outputs may begin below inputs at
+    /// distances off the alignment, or beside concatenations and tensors that are used in parts.
     pub lower_bound: Bytes,
     /// The fewest operators that must be moved to turn the given order into this one.
     pub moved: usize,
@@ -237,19 +240,28 @@ pub fn reorder(
         return Err(SequenceError::SeveralStreams.into());
     }
     let given_peak = peak(sequence, options)?;
-    let graph = match value_graph(sequence, options.lowering, options.placing) {
-        Some(graph) => graph,
-        None => chunk_graph(sequence, options.lowering)?.counted(options.placing),
+    let placing = options.placing;
+    let is_shared = has_shared_content(sequence, options.lowering);
+    // Overlaps are compared by chunks. Off the alignment, or with other choices, an order may need less.
+    let mut distances = overlap_distances(sequence).peekable();
+    let has_overlaps = distances.peek().is_some();
+    let is_bounded = !has_overlaps
+        || !is_shared && distances.all(|below| below.is_multiple_of(placing.alignment));
+    let graph = if is_shared && !has_overlaps {
+        value_graph(sequence, options.lowering, placing)
+    } else {
+        chunk_graph(sequence, options.lowering)?.counted(placing)
     };
     let model = Model::of(&graph, &sequence.predecessors());
     let mut effort = effort(&options.limits, options.observer);
     let found = joins::climb(&model, &mut effort);
+    // A pool is a multiple of the alignment.
+    let bound = align_up(found.lower_bound, placing.alignment).min(given_peak);
     let mut reordered = Reordered {
         order: (0..sequence.operators().len()).collect(),
         peak: given_peak,
         given_peak,
-        // A pool is a multiple of the alignment.
-        lower_bound: align_up(found.lower_bound, options.placing.alignment).min(given_peak),
+        lower_bound: if is_bounded { bound } else { 0 },
         moved: 0,
         nodes: effort.nodes(),
     };
@@ -275,7 +287,7 @@ pub(crate) fn peak(
     if !alignment.is_power_of_two() {
         return Err(ProblemError::Alignment { alignment }.into());
     }
-    if value_graph(sequence, options.lowering, options.placing).is_some()
+    if has_shared_content(sequence, options.lowering)
         && let Some(bound) = content_bound(sequence, options.lowering, options.placing)
     {
         return Ok(bound);

@@ -17,6 +17,9 @@ use crate::{
 /// The number of operators that are named.
 const SHOWN: usize = 6;
 
+/// What is said of orders without a bound.
+const NO_BOUND: &str = "no bound is counted where outputs may begin below inputs";
+
 /// The width of a label.
 const LABEL: usize = 16;
 
@@ -34,7 +37,10 @@ pub fn reordering(found: &ReorderedPlan, given: &OpSequence) -> String {
         return if order.is_proven() {
             row("proven", "no order is better".to_owned()) + &row("stays", stays)
         } else {
-            let words = format!("every order has at least {bound} alive at once");
+            let words = match order.lower_bound {
+                0 => NO_BOUND.to_owned(),
+                _ => format!("every order has at least {bound} alive at once"),
+            };
             row("not found", "no better order within the effort".to_owned())
                 + &row("stays", stays)
                 + &row("not proven", words)
@@ -49,10 +55,10 @@ pub fn reordering(found: &ReorderedPlan, given: &OpSequence) -> String {
             share(pool, before)
         ),
     );
-    let words = if order.is_proven() {
-        "no order has fewer bytes alive at once".to_owned()
-    } else {
-        format!("no order has less than {bound} alive at once")
+    let words = match order.lower_bound {
+        _ if order.is_proven() => "no order has fewer bytes alive at once".to_owned(),
+        0 => NO_BOUND.to_owned(),
+        _ => format!("no order has less than {bound} alive at once"),
     };
     let alive = format!("{} instead of {}; {words}", alive(order.peak), Size(order.given_peak));
     report += &row(if order.is_proven() { "proven" } else { "not proven best" }, alive);

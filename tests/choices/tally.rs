@@ -137,9 +137,7 @@ claims! {
     no_that_fits_not_on_streams: Fit, TwoStreams, 300;
     #[ignore = "planners without windows keep tensors as wholes"]
     proofs_of_strategies: Strategies, OneStream, 150;
-    #[ignore = "an overlap may put its output off the alignment"]
     no_order_is_better: OrderBound, Orders, 300;
-    #[ignore = "overlaps beside concatenations are compared with copies"]
     no_pool_is_below_the_bytes_alive: PoolBelowAlive, Orders, 300;
     #[ignore = "some inputs inside outputs are not tried, nor overlaps at a larger distance"]
     pools_are_small: Quality, OneStream, 1000;

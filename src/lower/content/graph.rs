@@ -16,17 +16,13 @@ use crate::{
     sequence::{OpSequence, Origin, TensorId},
 };
 
-/// The values of a sequence whose choices or parts matter to its content; `None` if each tensor is used as a whole, so
-/// that its chunks say the same.
+/// The values of a sequence, without overlaps.
 pub(crate) fn value_graph(
     sequence: &OpSequence,
     options: LoweringOptions,
     placing: Placing,
-) -> Option<CountedGraph> {
+) -> CountedGraph {
     let values = Values::of(sequence, options, placing);
-    if !values.have_parts() {
-        return None;
-    }
     let mut graph = CountedGraph { chunks: Vec::new(), requests: Vec::new(), is_exact: true };
     // By value: its runs of bytes, each with its chunk.
     let mut runs: Vec<Vec<(Range<Bytes>, ChunkId)>> = Vec::new();
@@ -55,7 +51,7 @@ pub(crate) fn value_graph(
             request(&values, &runs, (step, output), &mut graph);
         }
     }
-    Some(graph)
+    graph
 }
 
 /// A use of bytes: the operator, or the step after the last for what is kept.

@@ -10,6 +10,7 @@
 
 mod graph;
 mod pieces;
+mod savings;
 mod values;
 
 use crate::{

@@ -16,26 +16,23 @@ use crate::{
     sequence::{Dependency, OpSequence, OperatorNode, Origin, Overwrite, Tensor, TensorId},
 };
 
-/// The most tensors of an operator among which one looks for those that share bytes.
-const MAX_COMPARED: usize = 16;
-
 /// The most pairs of values and operators that are compared on several streams.
 const MAX_PAIRS: usize = 20_000_000;
 
 /// Bytes that are needed, and the cells of the alignment that they take from all others, in bytes. Neither can be more
 /// than the pool.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Count {
-    plain: i128,
-    cells: i128,
+pub(super) struct Count {
+    pub(super) plain: i128,
+    pub(super) cells: i128,
 }
 
 impl Count {
-    fn plus(self, other: Self) -> Self {
+    pub(super) fn plus(self, other: Self) -> Self {
         Self { plain: self.plain + other.plain, cells: self.cells + other.cells }
     }
 
-    fn minus(self, other: Self) -> Self {
+    pub(super) fn minus(self, other: Self) -> Self {
         Self { plain: self.plain - other.plain, cells: self.cells - other.cells }
     }
 
@@ -47,10 +44,10 @@ impl Count {
 /// What an operator writes at once, and its uses. Steps count from 0; what is kept to the end is used in the step
 /// after the last.
 #[derive(Clone, Debug, Default)]
-struct Value {
+pub(super) struct Value {
     /// The step that writes it, or 0 if it is supplied; `None` if the tensor has no bytes of its own in the pool.
-    written: Option<usize>,
-    size: Bytes,
+    pub(super) written: Option<usize>,
+    pub(super) size: Bytes,
     /// The last step that uses all of it.
     last: usize,
     /// Steps that use some of its bytes; for each run of bytes, the last such step.
@@ -58,7 +55,7 @@ struct Value {
     /// All steps that use any of it, on several streams.
     steps: Vec<usize>,
     /// True if it may begin off the alignment, or share a cell with a value that it is tied to.
-    is_exact: bool,
+    pub(super) is_exact: bool,
     /// True if it is tied to no other value.
     is_single: bool,
     /// True if its bytes are all of its tensor.
@@ -66,13 +63,13 @@ struct Value {
 }
 
 pub(super) struct Values<'a> {
-    sequence: &'a OpSequence,
-    options: LoweringOptions,
+    pub(super) sequence: &'a OpSequence,
+    pub(super) options: LoweringOptions,
     placing: Placing,
-    pieces: Pieces,
-    of: Vec<Value>,
+    pub(super) pieces: Pieces,
+    pub(super) of: Vec<Value>,
     /// By value: its runs of bytes with the last step that uses them.
-    runs: Vec<Vec<Run>>,
+    pub(super) runs: Vec<Vec<Run>>,
 }
 
 impl<'a> Values<'a> {
@@ -231,7 +228,7 @@ impl<'a> Values<'a> {
     }
 
     /// The tensor whose memory an overwriter takes, and its bytes there.
-    fn overwritten(
+    pub(super) fn overwritten(
         &self,
         output: TensorId,
         overwrite: &Overwrite<TensorId>,
@@ -246,7 +243,7 @@ impl<'a> Values<'a> {
     }
 
     /// What bytes of a value count; in one run if they are not all of it.
-    fn count(&self, value: usize, bytes: Bytes) -> Count {
+    pub(super) fn count(&self, value: usize, bytes: Bytes) -> Count {
         let Value { is_exact, is_single, ref uses, .. } = self.of[value];
         if bytes == 0 {
             return Count::default();
@@ -264,7 +261,7 @@ impl<'a> Values<'a> {
     }
 
     /// What the runs of a value count that some steps use last.
-    fn needed(&self, value: usize, is_needed: impl Fn(usize) -> bool) -> Count {
+    pub(super) fn needed(&self, value: usize, is_needed: impl Fn(usize) -> bool) -> Count {
         let runs = self.runs[value].iter().filter(|(_, last)| is_needed(*last));
         let counts = runs.map(|(bytes, _)| self.of_run(value, bytes.end - bytes.start));
         counts.fold(Count::default(), Count::plus)
@@ -356,124 +353,8 @@ impl<'a> Values<'a> {
         Some(most)
     }
 
-    /// The most that an operator's outputs share with what they are written over. `is_last` tells whether bytes whose
-    /// last use is in a step may be destroyed by this operator.
-    fn saved(
-        &self,
-        step: usize,
-        operator: &OperatorNode,
-        is_last: impl Fn(usize) -> bool,
-    ) -> Count {
-        let mut saved = Count::default();
-        let mut values: Vec<usize> = Vec::new();
-        let mut writers = 0;
-        for &output in &operator.outputs {
-            let Origin::Output { dependency: Dependency::Overwrites(overwrites), .. } =
-                &self.sequence.tensor(output).origin
-            else {
-                continue;
-            };
-            // Outside the pool, it takes no bytes.
-            if self.of[output.index()].written.is_none() {
-                continue;
-            }
-            let mut best = Count::default();
-            for overwrite in overwrites {
-                if !(self.options.inplace || overwrite.required) {
-                    continue;
-                }
-                let (dying, shared) = self.dying(step, output, overwrite, &is_last);
-                best = Count {
-                    plain: best.plain.max(dying.plain),
-                    cells: best.cells.max(dying.cells),
-                };
-                values.extend(shared);
-            }
-            let all = self.count(output.index(), self.of[output.index()].size);
-            writers += usize::from(best.plain > 0);
-            // Off the alignment, an output may hold the first byte of no cell but what it destroys.
-            let is_exact = best.plain > 0 && self.of[output.index()].is_exact;
-            let cells = if is_exact { all.cells } else { best.cells.min(all.cells) };
-            saved = saved.plus(Count { plain: best.plain.min(all.plain), cells });
-        }
-        if writers < 2 {
-            return saved;
-        }
-        // Several outputs cannot take the same bytes.
-        values.sort_unstable();
-        values.dedup();
-        let is_exact = values.iter().any(|&value| self.of[value].is_exact);
-        let dying = values.iter().map(|&value| self.needed(value, &is_last));
-        let dying = dying.fold(Count::default(), Count::plus);
-        let cells = if is_exact { saved.cells } else { saved.cells.min(dying.cells) };
-        Count { plain: saved.plain.min(dying.plain), cells }
-    }
-
-    /// The bytes that an output may destroy of what it is written over, and the values that they belong to.
-    fn dying(
-        &self,
-        step: usize,
-        output: TensorId,
-        overwrite: &Overwrite<TensorId>,
-        is_last: impl Fn(usize) -> bool,
-    ) -> (Count, Vec<usize>) {
-        let mut dying: BTreeMap<usize, Bytes> = BTreeMap::new();
-        for piece in self.destroyed(step, output, overwrite) {
-            let runs = &self.runs[piece.value];
-            let first = runs.partition_point(|(run, _)| run.end <= piece.low);
-            let end = piece.low + piece.size;
-            let near = runs[first..].iter().take_while(|(run, _)| run.start < end);
-            for (run, _) in near.filter(|(_, last)| is_last(*last)) {
-                let bytes = run.end.min(end) - run.start.max(piece.low);
-                *dying.entry(piece.value).or_default() += bytes;
-            }
-        }
-        let counts = dying.iter().map(|(&value, &bytes)| self.count(value, bytes));
-        (counts.fold(Count::default(), Count::plus), dying.into_keys().collect())
-    }
-
-    /// The content that an output destroys where it is written over an input: not that of the operator's other
-    /// tensors, and not what the operator itself writes.
-    fn destroyed(
-        &self,
-        step: usize,
-        output: TensorId,
-        overwrite: &Overwrite<TensorId>,
-    ) -> Vec<Piece> {
-        let (base, bytes) = self.overwritten(output, overwrite);
-        let operator = &self.sequence.operators()[step];
-        let kept = self.kept(operator, overwrite, (base, &bytes));
-        let pieces = self.pieces.range(base, bytes).into_iter();
-        let old = pieces.filter(|piece| {
-            let is_output = !self.is_supplied(piece.value);
-            !(is_output && self.of[piece.value].written == Some(step))
-        });
-        old.flat_map(|piece| {
-            let among = kept.iter().filter(|one| one.value == piece.value);
-            uncovered(piece.low..piece.low + piece.size, among).into_iter().map(move |bytes| {
-                Piece { low: bytes.start, size: bytes.end - bytes.start, ..piece }
-            })
-        })
-        .collect()
-    }
-
-    fn is_supplied(&self, value: usize) -> bool {
+    pub(super) fn is_supplied(&self, value: usize) -> bool {
         !matches!(self.sequence.tensors()[value].origin, Origin::Output { .. })
-    }
-
-    /// The overwrites of an output that may be accepted, with the content that each destroys.
-    pub(super) fn overwritten_by(
-        &self,
-        step: usize,
-        output: TensorId,
-    ) -> Vec<(&Overwrite<TensorId>, Vec<Piece>)> {
-        let Origin::Output { dependency: Dependency::Overwrites(overwrites), .. } =
-            &self.sequence.tensor(output).origin
-        else {
-            return Vec::new();
-        };
-        let accepted = overwrites.iter().filter(|one| self.options.inplace || one.required);
-        accepted.map(|one| (one, self.destroyed(step, output, one))).collect()
     }
 
     pub(super) fn pieces(&self, tensor: TensorId) -> &[Piece] {
@@ -493,67 +374,6 @@ impl<'a> Values<'a> {
     pub(super) fn is_exact(&self, value: usize) -> bool {
         self.of[value].is_exact
     }
-
-    /// Returns whether some value is used in parts, or is part of several tensors, and none may overlap another one:
-    /// overlaps are compared by chunks.
-    pub(super) fn have_parts(&self) -> bool {
-        let gathers = self.options.gathers && self.sequence.has_gathers();
-        let is_overlap = |tensor: &Tensor| match &tensor.origin {
-            Origin::Output { dependency: Dependency::Overwrites(list), .. } => {
-                list.iter().any(|one| one.below > 0)
-            }
-            _ => false,
-        };
-        let has_parts = gathers || self.of.iter().any(|value| !value.uses.is_empty());
-        has_parts && !self.sequence.tensors().iter().any(is_overlap)
-    }
-
-    /// The content of other tensors of an operator, which must survive it while an output is written over bytes of
-    /// a base. A tensor that lies exactly there need not.
-    fn kept(
-        &self,
-        operator: &OperatorNode,
-        overwrite: &Overwrite<TensorId>,
-        (base, bytes): (usize, &Range<Bytes>),
-    ) -> Vec<Piece> {
-        if operator.inputs.len() + operator.outputs.len() > MAX_COMPARED {
-            return Vec::new();
-        }
-        let size = |tensor: TensorId| self.sequence.tensor(tensor).size.unwrap_or(0);
-        let is_other = |&&tensor: &&TensorId| {
-            let (of, at) = self.pieces.base[tensor.index()];
-            let is_exact = overwrite.below == 0 && of == base && (at..at + size(tensor)) == *bytes;
-            tensor != overwrite.input && !is_exact
-        };
-        let is_view = |&&output: &&TensorId| {
-            let origin = &self.sequence.tensor(output).origin;
-            matches!(origin, Origin::Output { dependency: Dependency::Reads { .. }, .. })
-        };
-        let inputs = operator.inputs.iter().filter(is_other);
-        let others = inputs.chain(operator.outputs.iter().filter(is_view));
-        others.flat_map(|tensor| self.pieces.of[tensor.index()].iter().copied()).collect()
-    }
-}
-
-/// The bytes of a range that no piece of its value covers.
-fn uncovered<'p>(
-    bytes: Range<Bytes>,
-    pieces: impl Iterator<Item = &'p Piece>,
-) -> Vec<Range<Bytes>> {
-    let mut covers: Vec<(Bytes, Bytes)> =
-        pieces.map(|piece| (piece.low, piece.low + piece.size)).collect();
-    covers.sort_unstable();
-    let (mut left, mut from) = (Vec::new(), bytes.start);
-    for (low, high) in covers {
-        if from < low.min(bytes.end) {
-            left.push(from..low.min(bytes.end));
-        }
-        from = from.max(high);
-    }
-    if from < bytes.end {
-        left.push(from..bytes.end);
-    }
-    left
 }
 
 impl Value {

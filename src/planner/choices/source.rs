@@ -3,7 +3,10 @@
 use super::trial::Trial;
 use crate::{
     Bytes, InputRef, PlanError, Planner, Problem,
-    lower::{Grain, Home, LoweringOptions, content_bound, has_parts, has_untried, optional_ties},
+    lower::{
+        Grain, Home, LoweringOptions, content_bound, has_parts, has_untried, optional_ties,
+        overlap_distances,
+    },
     plan::PlannedCopy,
     planner::{Prepared, bodies::Flattened},
     problem::demands::Pool,
@@ -17,6 +20,7 @@ pub(super) enum Tied {
     Chunks(usize),
 }
 
+/// An input with its ties.
 #[derive(Clone, Copy)]
 pub(in crate::planner) enum Source<'a> {
     /// A sequence as it was given, and with the memory that its bodies need.
@@ -80,17 +84,10 @@ impl<'a> Source<'a> {
     /// view inside what gathers it.
     pub(super) fn has_more(self, options: LoweringOptions) -> bool {
         match self {
-            Self::Sequence(_, flat) if has_untried(&flat.sequence, options) => true,
-            Self::Sequence(_, flat) if self.has_parts(options) && !self.has_bytes() => {
-                !flat.sequence.operators().is_empty()
-            }
             Self::Sequence(_, flat) => {
-                let origins = flat.sequence.tensors().iter().map(|tensor| &tensor.origin);
-                let mut overwrites = origins.flat_map(|origin| match origin {
-                    Origin::Output { dependency: Dependency::Overwrites(list), .. } => &list[..],
-                    _ => &[],
-                });
-                overwrites.any(|overwrite| overwrite.below > 0)
+                let is_in_chunks = self.has_parts(options) && !self.has_bytes();
+                let has_overlaps = overlap_distances(&flat.sequence).next().is_some();
+                is_in_chunks || has_overlaps || has_untried(&flat.sequence, options)
             }
             Self::Problem(_) => false,
         }

@@ -1,0 +1,180 @@
+//! What outputs may save: the bytes of inputs that they may be written over and that nothing reads any more.
+
+use std::{collections::BTreeMap, ops::Range};
+
+use super::{
+    pieces::Piece,
+    values::{Count, Values},
+};
+use crate::{
+    Bytes,
+    sequence::{Dependency, OperatorNode, Origin, Overwrite, TensorId},
+};
+
+/// The most tensors of an operator among which one looks for those that share bytes.
+const MAX_COMPARED: usize = 16;
+
+impl Values<'_> {
+    /// The most that an operator's outputs share with what they are written over. `is_last` tells whether bytes whose
+    /// last use is in a step may be destroyed by this operator.
+    pub(super) fn saved(
+        &self,
+        step: usize,
+        operator: &OperatorNode,
+        is_last: impl Fn(usize) -> bool,
+    ) -> Count {
+        let mut saved = Count::default();
+        let mut values: Vec<usize> = Vec::new();
+        let mut writers = 0;
+        for &output in &operator.outputs {
+            let Origin::Output { dependency: Dependency::Overwrites(overwrites), .. } =
+                &self.sequence.tensor(output).origin
+            else {
+                continue;
+            };
+            // Outside the pool, it takes no bytes.
+            if self.of[output.index()].written.is_none() {
+                continue;
+            }
+            let mut best = Count::default();
+            for overwrite in overwrites {
+                if !(self.options.inplace || overwrite.required) {
+                    continue;
+                }
+                let (dying, shared) = self.dying(step, output, overwrite, &is_last);
+                best = Count {
+                    plain: best.plain.max(dying.plain),
+                    cells: best.cells.max(dying.cells),
+                };
+                values.extend(shared);
+            }
+            let all = self.count(output.index(), self.of[output.index()].size);
+            writers += usize::from(best.plain > 0);
+            // Off the alignment, an output may hold the first byte of no cell but what it destroys.
+            let is_exact = best.plain > 0 && self.of[output.index()].is_exact;
+            let cells = if is_exact { all.cells } else { best.cells.min(all.cells) };
+            saved = saved.plus(Count { plain: best.plain.min(all.plain), cells });
+        }
+        if writers < 2 {
+            return saved;
+        }
+        // Several outputs cannot take the same bytes.
+        values.sort_unstable();
+        values.dedup();
+        let is_exact = values.iter().any(|&value| self.of[value].is_exact);
+        let dying = values.iter().map(|&value| self.needed(value, &is_last));
+        let dying = dying.fold(Count::default(), Count::plus);
+        let cells = if is_exact { saved.cells } else { saved.cells.min(dying.cells) };
+        Count { plain: saved.plain.min(dying.plain), cells }
+    }
+
+    /// The bytes that an output may destroy of what it is written over, and the values that they belong to.
+    fn dying(
+        &self,
+        step: usize,
+        output: TensorId,
+        overwrite: &Overwrite<TensorId>,
+        is_last: impl Fn(usize) -> bool,
+    ) -> (Count, Vec<usize>) {
+        let mut dying: BTreeMap<usize, Bytes> = BTreeMap::new();
+        for piece in self.destroyed(step, output, overwrite) {
+            let runs = &self.runs[piece.value];
+            let first = runs.partition_point(|(run, _)| run.end <= piece.low);
+            let end = piece.low + piece.size;
+            let near = runs[first..].iter().take_while(|(run, _)| run.start < end);
+            for (run, _) in near.filter(|(_, last)| is_last(*last)) {
+                let bytes = run.end.min(end) - run.start.max(piece.low);
+                *dying.entry(piece.value).or_default() += bytes;
+            }
+        }
+        let counts = dying.iter().map(|(&value, &bytes)| self.count(value, bytes));
+        (counts.fold(Count::default(), Count::plus), dying.into_keys().collect())
+    }
+
+    /// The content that an output destroys where it is written over an input: not that of the operator's other
+    /// tensors, and not what the operator itself writes.
+    fn destroyed(
+        &self,
+        step: usize,
+        output: TensorId,
+        overwrite: &Overwrite<TensorId>,
+    ) -> Vec<Piece> {
+        let (base, bytes) = self.overwritten(output, overwrite);
+        let operator = &self.sequence.operators()[step];
+        let kept = self.kept(operator, overwrite, (base, &bytes));
+        let pieces = self.pieces.range(base, bytes).into_iter();
+        let old = pieces.filter(|piece| {
+            let is_output = !self.is_supplied(piece.value);
+            !(is_output && self.of[piece.value].written == Some(step))
+        });
+        old.flat_map(|piece| {
+            let among = kept.iter().filter(|one| one.value == piece.value);
+            uncovered(piece.low..piece.low + piece.size, among).into_iter().map(move |bytes| {
+                Piece { low: bytes.start, size: bytes.end - bytes.start, ..piece }
+            })
+        })
+        .collect()
+    }
+
+    /// The overwrites of an output that may be accepted, with the content that each destroys.
+    pub(super) fn overwritten_by(
+        &self,
+        step: usize,
+        output: TensorId,
+    ) -> Vec<(&Overwrite<TensorId>, Vec<Piece>)> {
+        let Origin::Output { dependency: Dependency::Overwrites(overwrites), .. } =
+            &self.sequence.tensor(output).origin
+        else {
+            return Vec::new();
+        };
+        let accepted = overwrites.iter().filter(|one| self.options.inplace || one.required);
+        accepted.map(|one| (one, self.destroyed(step, output, one))).collect()
+    }
+
+    /// The content of other tensors of an operator, which must survive it while an output is written over bytes of
+    /// a base. A tensor that lies exactly there need not.
+    fn kept(
+        &self,
+        operator: &OperatorNode,
+        overwrite: &Overwrite<TensorId>,
+        (base, bytes): (usize, &Range<Bytes>),
+    ) -> Vec<Piece> {
+        if operator.inputs.len() + operator.outputs.len() > MAX_COMPARED {
+            return Vec::new();
+        }
+        let size = |tensor: TensorId| self.sequence.tensor(tensor).size.unwrap_or(0);
+        let is_other = |&&tensor: &&TensorId| {
+            let (of, at) = self.pieces.base[tensor.index()];
+            let is_exact = overwrite.below == 0 && of == base && (at..at + size(tensor)) == *bytes;
+            tensor != overwrite.input && !is_exact
+        };
+        let is_view = |&&output: &&TensorId| {
+            let origin = &self.sequence.tensor(output).origin;
+            matches!(origin, Origin::Output { dependency: Dependency::Reads { .. }, .. })
+        };
+        let inputs = operator.inputs.iter().filter(is_other);
+        let others = inputs.chain(operator.outputs.iter().filter(is_view));
+        others.flat_map(|tensor| self.pieces.of[tensor.index()].iter().copied()).collect()
+    }
+}
+
+/// The bytes of a range that no piece of its value covers.
+fn uncovered<'p>(
+    bytes: Range<Bytes>,
+    pieces: impl Iterator<Item = &'p Piece>,
+) -> Vec<Range<Bytes>> {
+    let mut covers: Vec<(Bytes, Bytes)> =
+        pieces.map(|piece| (piece.low, piece.low + piece.size)).collect();
+    covers.sort_unstable();
+    let (mut left, mut from) = (Vec::new(), bytes.start);
+    for (low, high) in covers {
+        if from < low.min(bytes.end) {
+            left.push(from..low.min(bytes.end));
+        }
+        from = from.max(high);
+    }
+    if from < bytes.end {
+        left.push(from..bytes.end);
+    }
+    left
+}
