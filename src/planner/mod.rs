@@ -23,7 +23,8 @@ pub use recomputed::{RecomputedFit, RecomputedPlan, RecomputedPlanError, Recompu
 pub use reordered::ReorderedPlan;
 
 use crate::{
-    Bytes, InputRef, Layout, Limits, OpSequence, Plan, PlanError, PlannedChunk, Problem, Strategy,
+    Bytes, InputRef, Layout, Limits, OpSequence, Plan, PlanError, PlannedChunk, Problem,
+    ProblemError, Strategy,
     lower::{self, Grain, Lowered, LoweringOptions, Placing, gather, lower_apart},
     plan::{PlannedBody, Scope},
     planner::{
@@ -292,11 +293,14 @@ impl<'a> Planner<'a> {
     ///
     /// # Errors
     ///
-    /// As [`plan`](Self::plan), if a body cannot be planned.
+    /// If the alignment is not a power of two, or a body cannot be planned.
     pub fn content_bound<'i>(
         &self,
         input: impl Into<InputRef<'i>>,
     ) -> Result<Option<Bytes>, PlanError> {
+        if let Some(alignment) = self.alignment.filter(|bytes| !bytes.is_power_of_two()) {
+            return Err(ProblemError::Alignment { alignment }.into());
+        }
         Ok(match input.into() {
             InputRef::Sequence(sequence) => {
                 Source::Sequence(sequence, &self.flatten(sequence)?).bound(self)

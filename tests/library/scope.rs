@@ -161,3 +161,22 @@ fn what_a_plan_takes_fits() {
     let [yes, no, _] = answers;
     assert!(yes > 50 && no > 20, "{answers:?}");
 }
+
+/// A choice cannot mend an alignment.
+#[rstest]
+#[case::none(0)]
+#[case::three(3)]
+fn an_alignment_that_is_no_power_of_two_is_an_error(#[case] alignment: u64) {
+    let sequence = OpSequence::builder()
+        .operator(Operator::new("conv").output(Output::new("a", 8)))
+        .operator(Operator::new("relu").inputs(["a"]).output(Output::new("b", 8).overwrites("a")))
+        .operator(Operator::new("slice").inputs(["b"]).output(Output::new("c", 4).reads("b")))
+        .output("c")
+        .build()
+        .unwrap();
+    let planner = Planner::new().alignment(alignment);
+    let message = format!("alignment {alignment} is not a power of two");
+    assert_eq!(planner.plan(&sequence).unwrap_err().to_string(), message);
+    assert_eq!(planner.fit(&sequence, 8).unwrap_err().to_string(), message);
+    assert_eq!(planner.content_bound(&sequence).unwrap_err().to_string(), message);
+}

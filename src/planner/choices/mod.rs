@@ -4,11 +4,13 @@
 //! Idea: lowering takes every tie between two tensors that it can, which is best for most graphs. A tie also binds:
 //! a small view keeps a large tensor, an overwrite or a gathered input puts two tensors into one pool at a fixed
 //! distance. So a plan that does not meet the [content bound](crate::lower::content_bound), which holds for all
-//! choices, is planned again with other ones. First, bytes are needed one by one ([`Grain::Bytes`](crate::lower::Grain::Bytes)). Then ties at
-//! the peak are given up, one at a time, as long as the peak falls. With few ties, all sets of them are tried, in
-//! the order of the bytes that they copy, and what remains is proven over all choices.
+//! choices, is planned again with other ones. First, bytes are needed one by one
+//! ([`Grain::Bytes`](crate::lower::Grain::Bytes)). Then ties at the peak are given up, one at a time, as long as the
+//! peak falls. With few ties, all sets of them are tried, in the order of the bytes that they copy, and what remains is
+//! proven over all choices.
 //!
-//! Cost: a lowering for each tie at the peak, at most [`MAX_LOWERINGS`], and a plan where the bound falls.
+//! Cost: a lowering for each tie at the peak, at most [`MAX_LOWERINGS`], and a plan where the bound falls. Nothing is
+//! begun once the time is over.
 
 mod search;
 mod source;
@@ -22,13 +24,15 @@ use std::{
 use tracing::debug;
 
 use crate::{
-    Bytes, Limits, Plan, PlanError, Planner, SequenceError, plan::Scope, planner::smaller,
+    Bytes, Limits, Plan, PlanError, Planner, ProblemError, SequenceError, plan::Scope,
+    planner::smaller,
 };
 use search::Search;
 pub(super) use source::Source;
 use source::Tied;
 
-/// The most lowerings for one plan.
+/// The fewest lowerings that are worth a search, and the most for one plan.
+const MIN_LOWERINGS: usize = 8;
 const MAX_LOWERINGS: usize = 512;
 
 /// The most operators or chunks that these lowerings may walk over, all together.
@@ -39,6 +43,9 @@ const MAX_SETS_OF: usize = 10;
 
 /// The most operators of a sequence, or chunks of a problem, with which all sets of ties are tried.
 const MAX_SIZE: usize = 64;
+
+/// The most plans that a search leaves open. The proof is lost with the first one.
+const MAX_OPEN: usize = 16;
 
 /// The default effort, in nodes, for one set of ties.
 const NODES: u64 = 20_000;
@@ -68,6 +75,9 @@ impl Choices<'_> {
         if plan.is_ok() && ties.is_empty() && !self.source.has_parts(self.planner.lowering) {
             return plan;
         }
+        if plan.is_ok() && self.is_over() {
+            return plan;
+        }
         let bound = self.source.bound(self.planner).unwrap_or(0);
         let first = plan.as_ref().map_or(0, |plan| plan.pool_size);
         let mut best = Best { plan, given_up: Vec::new() };
@@ -76,10 +86,11 @@ impl Choices<'_> {
             let size = self.source.len();
             let is_few = ties.len() <= MAX_SETS_OF && size <= MAX_SIZE;
             let left = MAX_LOWERINGS.min(MAX_WORK / size.max(1));
-            let mut search = Search { choices: self, ties, bound, left, is_stopped: false };
+            let mut search =
+                Search { choices: self, ties, bound, left, open: 0, is_stopped: false };
             if is_few {
                 is_proven = search.try_all(&mut best)?;
-            } else {
+            } else if left >= MIN_LOWERINGS {
                 search.descend(&mut best)?;
             }
         }
@@ -125,12 +136,16 @@ pub(super) const fn may_be_cured(error: &PlanError) -> bool {
         error,
         PlanError::NoPlace { .. }
             | PlanError::Infeasible
-            | PlanError::Problem(_)
             | PlanError::Sequence(
                 SequenceError::RequiredOverwrite { .. }
                     | SequenceError::RequiredOverwriteOfAlias { .. }
             )
-    )
+    ) || matches!(error, PlanError::Problem(error) if !is_of_options(error))
+}
+
+/// Returns whether an error is about the caller's options, so that no choice makes a difference.
+const fn is_of_options(error: &ProblemError) -> bool {
+    matches!(error, ProblemError::Alignment { .. })
 }
 
 /// The plan, with a bound that holds for all choices.

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::{Best, Choices, source::Tied, trial::Trial};
+use super::{Best, Choices, MAX_OPEN, source::Tied, trial::Trial};
 use crate::{Bytes, Plan, PlanError, lower::Grain, planner::smaller};
 
 /// The lowerings and plans with other choices.
@@ -13,6 +13,8 @@ pub(super) struct Search<'a> {
     pub(super) bound: Bytes,
     /// The lowerings that are left.
     pub(super) left: usize,
+    /// The plans that a search has left open: neither the smallest with their ties, nor refuted.
+    pub(super) open: usize,
     /// True if a plan was not finished in time.
     pub(super) is_stopped: bool,
 }
@@ -61,6 +63,9 @@ impl<'a> Search<'a> {
     /// Gives up ties at the peak as long as it falls.
     pub(super) fn descend(&mut self, best: &mut Best) -> Result<(), PlanError> {
         for grain in self.grains() {
+            if self.is_over() {
+                break;
+            }
             let mut given_up: Vec<Tied> = Vec::new();
             let Some(mut now) = self.lower(&given_up, grain)? else { continue };
             if grain == Grain::Bytes {
@@ -93,11 +98,15 @@ impl<'a> Search<'a> {
         match self.plan(trial)? {
             Tried::Plan(plan) => {
                 let is_proven = plan.proven_optimal;
+                self.open += usize::from(!is_proven);
                 best.offer(*plan, given_up);
                 Ok(is_proven)
             }
             Tried::Impossible => Ok(true),
-            Tried::Unknown => Ok(false),
+            Tried::Unknown => {
+                self.open += 1;
+                Ok(false)
+            }
         }
     }
 
@@ -183,7 +192,7 @@ impl<'a> Search<'a> {
     }
 
     fn is_over(&self) -> bool {
-        self.left == 0 || self.is_stopped || self.choices.is_over()
+        self.left == 0 || self.open > MAX_OPEN || self.is_stopped || self.choices.is_over()
     }
 }
 
