@@ -31,7 +31,7 @@ pub enum AddressesError {
     Entry {
         /// The tensor or the line.
         place: String,
-        /// What is expected there.
+        /// The form that is expected there.
         expected: &'static str,
     },
     /// A tensor has two addresses.

@@ -29,9 +29,10 @@ use crate::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Scope {
-    /// The plans with the same views, overwrites and copies: `these_choices`.
+    /// The plans of the same chunks: `these_choices`. They have the same views, overwrites and copies, and need each
+    /// chunk for as long.
     TheseChoices,
-    /// All plans of the input: `all_choices`. The input leaves nothing to choose but places.
+    /// All plans of the input: `all_choices`.
     AllChoices,
 }
 

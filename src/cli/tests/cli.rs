@@ -165,7 +165,7 @@ fn the_summary_names_the_rules(#[case] args: &[&str], #[case] rules: &str) {
     assert!(unwrapped(&run.out).contains(rules), "{}", run.out);
 }
 
-/// What is proven over all choices holds for every strategy.
+/// A bound over all choices holds for the plans of every strategy.
 #[test]
 fn the_claims_of_two_strategies_do_not_contradict_each_other() {
     for (input, strategy, pool, claim) in [

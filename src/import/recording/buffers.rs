@@ -12,7 +12,7 @@ use crate::{
 #[derive(Clone, Debug)]
 pub(super) struct Buffer {
     pub(super) name: String,
-    /// What made it, in the list of what makes the peak.
+    /// The line of code or the operator that made it.
     pub(super) line: String,
     /// Its bytes, from the start of all allocations.
     pub(super) low: Bytes,

@@ -11,7 +11,7 @@ pub enum RecordingError {
     Pickle {
         /// The place, in bytes from the start of the file.
         at: usize,
-        /// What is wrong there.
+        /// The fault found there.
         what: String,
     },
     /// A pickle is not a memory snapshot.
@@ -38,7 +38,7 @@ pub enum RecordingError {
     /// A profile has no memory events, or a snapshot has no allocations.
     #[error("no allocations are recorded{remedy}")]
     Empty {
-        /// How to record them.
+        /// The setting with which they are recorded.
         remedy: &'static str,
     },
     /// The allocations of this device are not recorded.
@@ -54,7 +54,7 @@ pub enum RecordingError {
     Xla {
         /// The line, from 1.
         line: usize,
-        /// What is wrong there.
+        /// The fault found there.
         what: String,
     },
     /// XLA's text has no live ranges.
@@ -70,7 +70,7 @@ pub enum RecordingError {
     Pte {
         /// The part.
         place: String,
-        /// What is wrong.
+        /// The fault.
         what: &'static str,
     },
     /// An ExecuTorch program is damaged.

@@ -1,4 +1,4 @@
-//! What a model writes where it states nothing: names of dimensions that are none, and empty types.
+//! Placeholders in a model: names of dimensions that name nothing, and empty types.
 
 use std::collections::BTreeMap;
 
