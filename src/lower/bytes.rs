@@ -42,6 +42,9 @@ pub(super) struct SplitChunk {
 /// The chunks that consist of runs.
 pub(super) type SplitChunks = BTreeMap<ChunkId, SplitChunk>;
 
+/// The most runs of a chunk. In each step, a plan lists the ones that are alive, so their number may be squared.
+const MAX_RUNS: usize = 256;
+
 /// Splits the chunks whose bytes are needed for different times. `outside` tells whether chunks outside the pool
 /// are split as well.
 pub(super) fn split(sequence: &OpSequence, places: &mut Places, outside: bool) {
@@ -66,7 +69,7 @@ pub(super) fn split(sequence: &OpSequence, places: &mut Places, outside: bool) {
         // All of it is there in the first step.
         uses.push((0..size, 0));
         let runs = runs(&uses);
-        if runs.len() > 1 {
+        if (2..=MAX_RUNS).contains(&runs.len()) {
             places.split(ChunkId::from_index(at), &runs);
         }
     }
@@ -112,8 +115,8 @@ impl Places {
         bytes: &'a Range<Bytes>,
     ) -> impl Iterator<Item = ChunkId> + 'a {
         let runs = self.runs.get(&chunk).map_or(&[][..], |split| &split.runs);
-        let shares = |run: &&RunChunk| run.low < bytes.end && bytes.start < run.high;
-        runs.iter().filter(shares).map(|run| run.chunk)
+        let first = runs.partition_point(|run| run.high <= bytes.start);
+        runs[first..].iter().take_while(|run| run.low < bytes.end).map(|run| run.chunk)
     }
 
     /// By run: its first byte in the whole chunk.

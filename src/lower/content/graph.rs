@@ -3,7 +3,7 @@
 //! The bytes of a value that the same operators use are one chunk: its producer writes it, and it dies after the last
 //! of its readers. So the most bytes of any step of an order are its content bound.
 
-use std::ops::Range;
+use std::{collections::BTreeMap, ops::Range};
 
 use crate::{
     Bytes,
@@ -84,20 +84,32 @@ fn uses(sequence: &OpSequence, values: &Values<'_>) -> Vec<Vec<Use>> {
 
 /// Splits bytes where their users change.
 fn split(uses: &[Use]) -> Vec<(Range<Bytes>, Vec<usize>)> {
-    let mut cuts: Vec<Bytes> =
-        uses.iter().flat_map(|(bytes, _)| [bytes.start, bytes.end]).collect();
-    cuts.sort_unstable();
-    cuts.dedup();
-    let mut runs: Vec<(Range<Bytes>, Vec<usize>)> = Vec::new();
-    for pair in cuts.windows(2) {
-        let of = uses.iter().filter(|(bytes, _)| bytes.start <= pair[0] && pair[1] <= bytes.end);
-        let mut users: Vec<usize> = of.map(|(_, step)| *step).collect();
-        users.sort_unstable();
-        users.dedup();
-        match runs.last_mut() {
-            Some((bytes, same)) if bytes.end == pair[0] && *same == users => bytes.end = pair[1],
-            _ if users.is_empty() => {}
-            _ => runs.push((pair[0]..pair[1], users)),
+    // Uses that begin, or end.
+    let mut events: Vec<(Bytes, usize, bool)> = Vec::with_capacity(2 * uses.len());
+    for (bytes, step) in uses {
+        events.extend([(bytes.start, *step, true), (bytes.end, *step, false)]);
+    }
+    events.sort_unstable();
+    let mut open: BTreeMap<usize, usize> = BTreeMap::new();
+    let (mut runs, mut from): (Vec<(Range<Bytes>, Vec<usize>)>, Bytes) = (Vec::new(), 0);
+    for (at, step, begins) in events {
+        if from < at && !open.is_empty() {
+            let is_next = |bytes: &Range<Bytes>| bytes.end == from;
+            match runs.last_mut() {
+                Some((bytes, users)) if is_next(bytes) && users.iter().eq(open.keys()) => {
+                    bytes.end = at;
+                }
+                _ => runs.push((from..at, open.keys().copied().collect())),
+            }
+        }
+        from = at;
+        let count = open.entry(step).or_default();
+        if begins {
+            *count += 1;
+        } else if *count > 1 {
+            *count -= 1;
+        } else {
+            open.remove(&step);
         }
     }
     runs
@@ -137,12 +149,11 @@ fn request(
     for (overwrite, pieces) in values.overwritten_by(step, output) {
         let mut saved: Vec<(ChunkId, Bytes)> = Vec::new();
         for piece in &pieces {
-            for (bytes, chunk) in &runs[piece.value] {
-                let (low, high) =
-                    (bytes.start.max(piece.low), bytes.end.min(piece.low + piece.size));
-                if low < high {
-                    saved.push((*chunk, values.counted(piece.value, high - low)));
-                }
+            let (runs, end) = (&runs[piece.value], piece.low + piece.size);
+            let first = runs.partition_point(|(bytes, _)| bytes.end <= piece.low);
+            for (bytes, chunk) in runs[first..].iter().take_while(|(bytes, _)| bytes.start < end) {
+                let shared = bytes.end.min(end) - bytes.start.max(piece.low);
+                saved.push((*chunk, values.counted(piece.value, shared)));
             }
         }
         let sum = saved.iter().map(|(_, bytes)| bytes).sum::<Bytes>();
