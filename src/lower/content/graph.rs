@@ -86,12 +86,13 @@ fn uses(sequence: &OpSequence, values: &Values<'_>) -> Vec<Vec<Use>> {
 fn split(uses: &[Use]) -> Vec<(Range<Bytes>, Vec<usize>)> {
     // Uses that begin, or end.
     let mut events: Vec<(Bytes, usize, bool)> = Vec::with_capacity(2 * uses.len());
-    for (bytes, step) in uses {
+    for (bytes, step) in uses.iter().filter(|(bytes, _)| !bytes.is_empty()) {
         events.extend([(bytes.start, *step, true), (bytes.end, *step, false)]);
     }
     events.sort_unstable();
     let mut open: BTreeMap<usize, usize> = BTreeMap::new();
-    let (mut runs, mut from): (Vec<(Range<Bytes>, Vec<usize>)>, Bytes) = (Vec::new(), 0);
+    let mut runs: Vec<(Range<Bytes>, Vec<usize>)> = Vec::new();
+    let mut from: Bytes = 0;
     for (at, step, begins) in events {
         if from < at && !open.is_empty() {
             let is_next = |bytes: &Range<Bytes>| bytes.end == from;
