@@ -7,7 +7,7 @@ use super::{
     model::Model,
     orders::{BestOrder, best_order},
     packing::TooMany,
-    plans::{choice, fault, fault_of_places, objective, plan_of, planner},
+    plans::{choice, fault, fault_of_places, kept, objective, plan_of, planner},
     pools::two_pools,
     ties::{Link, Questions, choices, questions},
     truth::{Best, one_pool},
@@ -25,7 +25,7 @@ pub enum Claim {
     NoPlan,
     /// The bound, and a proof, over all choices.
     Bound,
-    /// The bound, and a proof, over plans with the same ties.
+    /// The bound, and a proof, over plans of the same chunks: with the same ties, and lives as long.
     BoundOfTheseChoices,
     /// "No plan fits."
     Fit,
@@ -88,7 +88,7 @@ impl Truth {
         let questions = questions(&model);
         let choices = choices(&questions).ok_or(TooMany)?;
         let mut truth = Self { model, questions, choices, best: None, order: None };
-        truth.best = truth.best_of(case, &truth.choices)?;
+        truth.best = best_of(&truth.model, case, &truth.choices)?;
         if world == World::Orders {
             let mut model = case.model();
             truth.order = best_order(&mut model, &truth.questions, &truth.choices)?;
@@ -96,16 +96,17 @@ impl Truth {
         Ok(truth)
     }
 
-    fn best_of(&self, case: &Case, choices: &[Vec<Link>]) -> Result<Option<Best>, TooMany> {
-        match case.setting.pools {
-            Some(pools) => two_pools(&self.model, choices, pools),
-            None => one_pool(&self.model, choices, i64::MAX),
-        }
-    }
-
-    /// The best plan with the ties of a plan.
+    /// The best plan with the ties of a plan that needs its chunks for as long.
     fn with_ties_of(&self, case: &Case, plan: &Plan) -> Result<Option<Best>, TooMany> {
-        self.best_of(case, &[choice(case, &self.questions, plan)])
+        let model = Model { kept: kept(case, &self.model, plan), ..case.model() };
+        best_of(&model, case, &[choice(case, &self.questions, plan)])
+    }
+}
+
+fn best_of(model: &Model, case: &Case, choices: &[Vec<Link>]) -> Result<Option<Best>, TooMany> {
+    match case.setting.pools {
+        Some(pools) => two_pools(model, choices, pools),
+        None => one_pool(model, choices, i64::MAX),
     }
 }
 

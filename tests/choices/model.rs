@@ -70,6 +70,8 @@ pub struct Model {
     pub first: usize,
     /// All sizes and distances are multiples of it.
     pub unit: i64,
+    /// By tensor: further steps in which its bytes are kept, although no byte of it need be.
+    pub kept: Vec<Steps>,
 }
 
 impl Model {
@@ -121,6 +123,7 @@ impl Model {
             before.push(all);
         }
         let mut model = Self {
+            kept: vec![0; tensors.len()],
             named: sequence.tensors().len(),
             first: 0,
             tensors,
@@ -177,7 +180,7 @@ impl Model {
     /// The steps that make or read a tensor, and the end if it is a graph output.
     pub fn uses(&self, tensor: usize) -> Steps {
         let made = self.tensors[tensor].step.map_or(0, |step| 1 << step);
-        let mut uses = made;
+        let mut uses = made | self.kept[tensor];
         for (step, operator) in self.operators.iter().enumerate() {
             if operator.inputs.contains(&tensor) {
                 uses |= 1 << step;

@@ -15,7 +15,7 @@ use crate::common::{machine, seeds::bytes_of};
 
 use super::{
     draw::Case,
-    model::{Memory, Model},
+    model::{Memory, Model, Steps},
     ties::{Link, Questions},
     truth::Best,
 };
@@ -62,6 +62,24 @@ pub fn fault(case: &Case, plan: &Plan) -> Option<String> {
     }
     let found = verify(sequence, plan).into_iter().chain(execute(sequence, plan)).next();
     found.map(|violation| violation.to_string())
+}
+
+/// By tensor: the steps in which it is kept because a plan keeps its chunk as a whole. A chunk with windows is needed
+/// byte by byte.
+pub fn kept(case: &Case, model: &Model, plan: &Plan) -> Vec<Steps> {
+    let mut of_chunks = vec![0; plan.chunks.len()];
+    let mut places = vec![None; model.tensors.len()];
+    for tensor in &plan.tensors {
+        if let TensorPlace::Pool { chunk, .. } = tensor.place {
+            let id = case.sequence.tensor_id(&tensor.name).unwrap().index();
+            places[id] = Some(chunk);
+            of_chunks[chunk] |= model.uses(id);
+        }
+    }
+    for window in &plan.windows {
+        of_chunks[window.chunk] = 0;
+    }
+    places.into_iter().map(|chunk| chunk.map_or(0, |chunk| of_chunks[chunk])).collect()
 }
 
 /// The ties that a plan has taken.

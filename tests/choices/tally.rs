@@ -129,13 +129,10 @@ claims! {
     bounds_on_streams: Bound, TwoStreams, 1000;
     bounds_in_pools: Bound, TwoPools, 1000;
     bounds_of_these_choices: BoundOfTheseChoices, OneStream, 500;
-    #[ignore = "bytes are not planned one by one on streams"]
     bounds_of_these_choices_on_streams: BoundOfTheseChoices, TwoStreams, 500;
-    #[ignore = "a tensor that is written over another one is not needed in parts"]
     bounds_of_these_choices_in_pools: BoundOfTheseChoices, TwoPools, 500;
     no_that_fits_not: Fit, OneStream, 300;
     no_that_fits_not_on_streams: Fit, TwoStreams, 300;
-    #[ignore = "planners without windows keep tensors as wholes"]
     proofs_of_strategies: Strategies, OneStream, 150;
     no_order_is_better: OrderBound, Orders, 300;
     no_pool_is_below_the_bytes_alive: PoolBelowAlive, Orders, 300;
