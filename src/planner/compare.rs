@@ -1,4 +1,4 @@
-//! Every planner on one problem, side by side.
+//! Every strategy on one input, side by side.
 
 use std::{
     iter,
@@ -7,19 +7,18 @@ use std::{
 };
 
 use crate::{
-    Bytes, Plan, PlanError, Problem, Strategy,
+    Bytes, InputRef, Plan, PlanError, Strategy,
     baselines::{boxes::Boxes, tflite},
-    lower::LoweringOptions,
     plan::Scope,
-    planner::ReorderedPlan,
-    search::{Limits, Observer, best},
+    planner::{Planner, Prepared, ReorderedPlan},
+    search::best,
 };
 
-/// The results of all strategies on one problem.
+/// The results of all strategies on one input.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Comparison {
-    /// The largest number of bytes alive at one step.
+    /// The bytes that every plan within [`scope`](Self::scope) needs.
     pub lower_bound: Bytes,
     /// The plans that the lower bound holds for.
     pub scope: Scope,
@@ -39,8 +38,7 @@ impl Comparison {
     /// plan it.
     #[must_use]
     pub fn with_reordered(mut self, found: &ReorderedPlan, took: Duration) -> Self {
-        let Plan { pool_size, winner, .. } = found.plan;
-        self.reordered = Some(Measurement { pool_size, took, objects: None, winner });
+        self.reordered = Some(Measurement::of(&found.plan, took));
         self
     }
 }
@@ -90,124 +88,91 @@ pub struct Measurement {
 /// The number of conflicting pairs above which strategies that compare pairs take too long.
 const MAX_CONFLICTS: u64 = 200_000_000;
 
-/// Plans a problem with every strategy that takes a reasonable time for it. Each has the limits to itself.
-/// At a time limit, or when they are cancelled, strategies that [end early](Strategy::is_anytime) have their
-/// best answer so far; the others have none. Strategies that begin after the caller has cancelled have none,
-/// either.
-///
-/// # Errors
-///
-/// If planning fails for another reason than an unsupported feature.
-pub fn compare(
-    problem: &Problem,
-    limits: &Limits,
-    observer: Observer<'_>,
-) -> Result<Comparison, PlanError> {
-    compare_both(problem, None, limits, observer)
-}
-
-/// Does the same with a second problem: the first one with gathered inputs inside their outputs, for the
-/// strategies that know parts.
-pub(super) fn compare_both(
-    problem: &Problem,
-    gathered: Option<&Problem>,
-    limits: &Limits,
-    observer: Observer<'_>,
-) -> Result<Comparison, PlanError> {
-    let both = Both { apart: problem, gathered };
-    // No strategy is measured with the time in which the problem is found in steps.
-    for problem in iter::once(problem).chain(gathered) {
-        problem.linear();
-    }
-    let chains = problem.roots().count();
-    let dense = best::conflicts(problem) > MAX_CONFLICTS;
-    let too_large = |limit: usize| chains > limit || dense;
-    let rows = Strategy::ALL
-        .iter()
-        .map(|&strategy| {
-            let measurement = if is_cancelled(observer) {
+impl Planner<'_> {
+    /// Plans an input with every strategy that takes a reasonable time for it, as [`plan`](Self::plan) does. The
+    /// strategy of this planner does not matter. Each strategy has the limits to itself. At a time limit, or when they
+    /// are cancelled, strategies that [end early](Strategy::is_anytime) have their best answer so far; the others have
+    /// none. Strategies that begin after the caller has cancelled have none, either.
+    ///
+    /// ```
+    /// use memplan::{Planner, networks};
+    ///
+    /// let comparison = Planner::new().compare(&networks::mobilenet_v2(1)?)?;
+    /// assert!(comparison.rows.iter().any(|row| row.measurement.is_ok()));
+    /// # Ok::<(), memplan::PlanError>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`plan`](Self::plan), but for unsupported features and limits, which are in the rows.
+    pub fn compare<'i>(&self, input: impl Into<InputRef<'i>>) -> Result<Comparison, PlanError> {
+        let input = input.into();
+        let mut prepared = self.clone().strategy(Strategy::Best).prepare(input)?;
+        let scope = Scope::of(input, self.lowering).with_bodies(&prepared.bodies);
+        let lower_bound = match scope {
+            Scope::TheseChoices => self.content_bound(input)?,
+            Scope::AllChoices => None,
+        };
+        let (lower_bound, scope) = match lower_bound {
+            Some(bound) => (bound, Scope::AllChoices.with_bodies(&prepared.bodies)),
+            None => (prepared.lower_bound(), scope),
+        };
+        // No strategy is measured with the time in which the problem is found in steps.
+        let problems = iter::once(&prepared.lowered).chain(&prepared.gathered);
+        for lowered in problems {
+            lowered.problem.linear();
+        }
+        let chains = prepared.lowered.problem.roots().count();
+        let dense = best::conflicts(&prepared.lowered.problem) > MAX_CONFLICTS;
+        let is_cancelled =
+            || self.observer.cancel.is_some_and(|cancel| cancel.load(Ordering::Relaxed));
+        let mut rows = Vec::new();
+        for &strategy in Strategy::ALL {
+            let measurement = if is_cancelled() {
                 Err(LeftOut::Stopped)
-            } else if strategy.limit().is_some_and(too_large) {
+            } else if strategy.limit().is_some_and(|limit| chains > limit || dense) {
                 Err(LeftOut::TooLarge)
             } else {
-                match both.plan(strategy, limits, observer) {
+                let start = Instant::now();
+                // Strategies that search also choose.
+                let plan = if strategy.searches() {
+                    self.clone().strategy(strategy).plan(input)
+                } else {
+                    prepared.planner = self.clone().strategy(strategy);
+                    prepared.best(input)
+                };
+                match plan {
                     Err(PlanError::Unsupported { .. }) => Err(LeftOut::Unsupported),
                     Err(PlanError::OutOfTime { .. }) => Err(LeftOut::TooSlow),
                     Err(PlanError::Cancelled { .. }) => Err(LeftOut::Stopped),
-                    measured => Ok(measured?),
+                    plan => Ok(Measurement::of(&plan?, start.elapsed())),
                 }
             };
-            Ok(ComparisonRow { strategy, measurement })
-        })
-        .collect::<Result<_, PlanError>>()?;
-    Ok(Comparison {
-        lower_bound: both.lower_bound(),
-        scope: Scope::of(problem.into(), LoweringOptions::default()),
-        shared_objects_bound: tflite::shared_objects_bound(&Boxes::of(problem).records),
-        naive_size: problem.naive_size(),
-        rows,
-        reordered: None,
-    })
-}
-
-fn is_cancelled(observer: Observer<'_>) -> bool {
-    observer.cancel.is_some_and(|cancel| cancel.load(Ordering::Relaxed))
-}
-
-/// A problem with all copies of its concatenations and, if it has any, with gathered inputs inside their
-/// outputs.
-struct Both<'p> {
-    apart: &'p Problem,
-    gathered: Option<&'p Problem>,
-}
-
-impl Both<'_> {
-    /// No plan of either is smaller.
-    fn lower_bound(&self) -> Bytes {
-        let apart = self.apart.lower_bound().bytes;
-        self.gathered.map_or(apart, |gathered| gathered.lower_bound().bytes.min(apart))
-    }
-
-    /// Plans with gathered inputs inside their outputs first. Above the bound, also plans all copies; the
-    /// smaller pool counts.
-    fn plan(
-        &self,
-        strategy: Strategy,
-        limits: &Limits,
-        observer: Observer<'_>,
-    ) -> Result<Measurement, PlanError> {
-        let Some(gathered) = self.gathered.filter(|_| strategy.knows_parts()) else {
-            return plan(self.apart, strategy, limits, observer);
-        };
-        let start = Instant::now();
-        let inside = plan(gathered, strategy, &super::gathered_limits(strategy, *limits), observer);
-        let is_least = |one: &Measurement| one.pool_size == self.lower_bound();
-        if inside.as_ref().is_ok_and(is_least) {
-            return inside;
+            rows.push(ComparisonRow { strategy, measurement });
         }
-        let apart = plan(self.apart, strategy, &limits.after(start), observer);
-        let best = match (inside, apart) {
-            (Ok(inside), Ok(apart)) if apart.pool_size < inside.pool_size => apart,
-            (Ok(inside), _) => inside,
-            (Err(_), apart) => apart?,
-        };
-        Ok(Measurement { took: start.elapsed(), ..best })
+        let problem = &prepared.lowered.problem;
+        Ok(Comparison {
+            lower_bound,
+            scope,
+            shared_objects_bound: tflite::shared_objects_bound(&Boxes::of(problem).records),
+            naive_size: problem.naive_size(),
+            rows,
+            reordered: None,
+        })
     }
 }
 
-fn plan(
-    problem: &Problem,
-    strategy: Strategy,
-    limits: &Limits,
-    observer: Observer<'_>,
-) -> Result<Measurement, PlanError> {
-    let start = Instant::now();
-    let layout = strategy.layout(problem, limits, observer)?;
-    let took = start.elapsed();
-    Ok(Measurement {
-        pool_size: layout.pool_size(problem),
-        took,
-        objects: layout.objects.map(|objects| objects.sizes.len()),
-        winner: layout.winner,
-    })
+impl Prepared<'_> {
+    /// No plan with gathered inputs inside their outputs, or with all copies, is smaller.
+    fn lower_bound(&self) -> Bytes {
+        let problems = iter::once(&self.lowered).chain(&self.gathered);
+        problems.map(|lowered| lowered.problem.lower_bound().bytes).min().unwrap_or(0)
+    }
+}
+
+impl Measurement {
+    fn of(plan: &Plan, took: Duration) -> Self {
+        let objects = (!plan.objects.is_empty()).then_some(plan.objects.len());
+        Self { pool_size: plan.pool_size, took, objects, winner: plan.winner }
+    }
 }

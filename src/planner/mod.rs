@@ -17,7 +17,7 @@ use tracing::{debug, info};
 
 pub use banked::TrafficReference;
 pub use cache::PlanCache;
-pub use compare::{Comparison, ComparisonRow, LeftOut, Measurement, compare};
+pub use compare::{Comparison, ComparisonRow, LeftOut, Measurement};
 pub use fit::PlanFit;
 pub use recomputed::{RecomputedFit, RecomputedPlan, RecomputedPlanError, Recomputing};
 pub use reordered::ReorderedPlan;
@@ -97,7 +97,10 @@ impl Prepared<'_> {
             let layout = planner.layout(&lowered.problem)?;
             Ok(self.plan(input, lowered, &layout))
         };
-        let Some(gathered) = &self.gathered else { return plan_of(&self.planner, &self.lowered) };
+        let knows_parts = self.planner.strategy.knows_parts();
+        let Some(gathered) = self.gathered.as_ref().filter(|_| knows_parts) else {
+            return plan_of(&self.planner, &self.lowered);
+        };
         let start = Instant::now();
         // Pins may make the bound of either the larger one.
         let bound = |lowered: &Lowered| lowered.problem.lower_bound().bytes;
@@ -373,36 +376,6 @@ impl<'a> Planner<'a> {
     pub fn lower<'i>(&self, input: impl Into<InputRef<'i>>) -> Result<Lowered, PlanError> {
         let prepared = self.prepare(input.into())?;
         Ok(prepared.gathered.unwrap_or(prepared.lowered))
-    }
-
-    /// Plans an input with every strategy that takes a reasonable time for it, as [`compare`] does for a
-    /// problem. Strategies that can put gathered inputs inside their outputs also plan all copies where
-    /// that could be smaller, as [`plan`](Self::plan) does. The strategy of this planner does not matter.
-    ///
-    /// ```
-    /// use memplan::{Planner, networks};
-    ///
-    /// let comparison = Planner::new().compare(&networks::mobilenet_v2(1)?)?;
-    /// assert!(comparison.rows.iter().any(|row| row.measurement.is_ok()));
-    /// # Ok::<(), memplan::PlanError>(())
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// As [`plan`](Self::plan).
-    pub fn compare<'i>(&self, input: impl Into<InputRef<'i>>) -> Result<Comparison, PlanError> {
-        let planner = self.clone().strategy(Strategy::Best);
-        let input = input.into();
-        let Prepared { lowered, gathered, bodies, planner } = planner.prepare(input)?;
-        let gathered = gathered.map(|gathered| gathered.problem);
-        let comparison = compare::compare_both(
-            &lowered.problem,
-            gathered.as_ref(),
-            &planner.limits,
-            planner.observer,
-        )?;
-        let scope = Scope::of(input, self.lowering).with_bodies(&bodies);
-        Ok(Comparison { scope, ..comparison })
     }
 
     /// Plans the bodies with the options of this planner.

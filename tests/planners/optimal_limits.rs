@@ -12,7 +12,6 @@ use crate::{hard, tilings};
 use memplan::{
     Bytes, Planner, Problem, Strategy,
     plan::Layout,
-    planner::compare,
     problem::{
         ChunkId, ProblemBuilder,
         demands::{Pool, PoolId},
@@ -244,7 +243,8 @@ fn a_comparison_lets_its_caller_watch_all_searches() {
     };
     let observer = Observer::default().progress(&progress);
     let limits = Limits::default().nodes(1000);
-    assert!(!compare(&problem, &limits, observer).unwrap().rows.is_empty());
+    let planner = Planner::new().limits(limits).observer(observer);
+    assert!(!planner.compare(&problem).unwrap().rows.is_empty());
     assert!(calls.into_inner() > 1);
 }
 

@@ -9,7 +9,7 @@ use crate::hard;
 use memplan::{
     Limits, Observer, OpSequence, Operator, Output, PlanError, Planner, Problem, Progress,
     Strategy,
-    planner::{Comparison, LeftOut, compare},
+    planner::{Comparison, LeftOut},
     problem::demands::Clock,
     verify::verify,
 };
@@ -106,7 +106,8 @@ fn a_cancelled_comparison_keeps_what_has_ended() {
     };
     let observer = Observer::default().cancel(&cancel).progress(&progress);
     let limits = Limits::default().nodes(u64::MAX);
-    let compared = compare(&problem, &limits, observer).unwrap();
+    let planner = Planner::new().limits(limits).observer(observer);
+    let compared = planner.compare(&problem).unwrap();
     let reason = reasons(&compared);
     for &strategy in Strategy::ALL {
         let expected = (strategy != Strategy::Best).then_some(LeftOut::Stopped);
@@ -118,7 +119,7 @@ fn a_cancelled_comparison_keeps_what_has_ended() {
 fn a_comparison_without_time_has_the_strategies_that_end_early() {
     let problem = problem(3000);
     let limits = Limits::default().time(Duration::ZERO);
-    let compared = compare(&problem, &limits, Observer::default()).unwrap();
+    let compared = Planner::new().limits(limits).compare(&problem).unwrap();
     let reason = reasons(&compared);
     for &strategy in Strategy::ALL {
         let expected = match () {
