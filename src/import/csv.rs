@@ -14,7 +14,7 @@ use tracing::warn;
 use crate::{
     Bytes, Plan, PlannedChunk, PlannedLink, Problem, Step,
     import::ImportError,
-    problem::{ChunkId, Ids, Moment, ProblemBuilder, ProblemError, demands::PoolId},
+    problem::{ChunkId, Ids, ProblemBuilder, ProblemError, demands::PoolId, moment::Moment},
 };
 
 /// The meanings of columns, with their headings.

@@ -57,7 +57,7 @@ pub struct PlanFile {
     pub peak: Vec<u64>,
     /// Format 2: the pools.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub pools: Vec<PoolEntry>,
+    pools: Vec<PoolEntry>,
     /// Format 2: the cost of the traffic.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub traffic: Option<u128>,
@@ -72,13 +72,13 @@ pub struct PlanFile {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arena: Option<ArenaEntry>,
     /// The chunks.
-    pub chunks: Vec<ChunkEntry>,
+    chunks: Vec<ChunkEntry>,
     /// Format 2: chunks that lie inside others.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub parts: Vec<PartEntry>,
+    parts: Vec<PartEntry>,
     /// Format 2: steps in which chunks need only some of their bytes, or none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub windows: Vec<WindowEntry>,
+    windows: Vec<WindowEntry>,
     /// The copies that make the pool smaller; omitted if there are none.
     #[serde(default, skip_serializing_if = "PlannedCopies::is_empty")]
     pub copies: PlannedCopies,
@@ -87,7 +87,7 @@ pub struct PlanFile {
     pub pinned: Vec<u64>,
     /// The tensors.
     #[serde(default)]
-    pub tensors: Vec<TensorEntry>,
+    tensors: Vec<TensorEntry>,
     /// The sizes of the shared objects in bytes, by id; omitted if there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub objects: Vec<Bytes>,
@@ -109,14 +109,13 @@ pub struct PlanFile {
     pub sorted: bool,
     /// The plans of the sequences that operators run; omitted if there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub bodies: Vec<BodyEntry>,
+    bodies: Vec<BodyEntry>,
 }
 
 /// The plan of a sequence that an operator runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[non_exhaustive]
-pub struct BodyEntry {
+struct BodyEntry {
     step: Step,
     body: usize,
     inputs: Bytes,
@@ -126,8 +125,7 @@ pub struct BodyEntry {
 /// A pool.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[non_exhaustive]
-pub struct PoolEntry {
+struct PoolEntry {
     name: Box<str>,
     size: Bytes,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -157,8 +155,7 @@ const fn is_one(bytes: &Bytes) -> bool {
 /// A chunk that lies inside another.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[non_exhaustive]
-pub struct PartEntry {
+struct PartEntry {
     chunk: u64,
     whole: u64,
     offset: Bytes,
@@ -167,8 +164,7 @@ pub struct PartEntry {
 /// Steps in which a chunk needs only the bytes `[low, high)` from its start; none in a hole.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[non_exhaustive]
-pub struct WindowEntry {
+struct WindowEntry {
     chunk: u64,
     begin: Step,
     end: Step,
@@ -213,8 +209,7 @@ impl WindowEntry {
 /// A planned chunk.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[non_exhaustive]
-pub struct ChunkEntry {
+struct ChunkEntry {
     id: u64,
     name: Box<str>,
     size: Bytes,
@@ -238,8 +233,7 @@ impl ChunkEntry {
 /// An overwrite link.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[non_exhaustive]
-pub struct LinkEntry {
+struct LinkEntry {
     chunk: u64,
     #[serde(default)]
     offset: Bytes,
@@ -251,8 +245,7 @@ pub struct LinkEntry {
 /// it; or without bytes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[non_exhaustive]
-pub struct TensorEntry {
+struct TensorEntry {
     name: Box<str>,
     #[serde(default)]
     chunk: Option<u64>,

@@ -18,10 +18,7 @@ mod windows;
 pub use copies::{PlannedCopies, PlannedCopy};
 pub use error::PlanError;
 #[cfg(feature = "serde")]
-pub use file::{
-    BodyEntry, ChunkEntry, LinkEntry, PartEntry, PlanFile, PlanFileError, PoolEntry, TensorEntry,
-    WindowEntry,
-};
+pub use file::{PlanFile, PlanFileError};
 pub use layout::{Layout, ObjectTable};
 pub use offsets::OffsetsError;
 pub use placement::{Location, Placement, PlacementError};

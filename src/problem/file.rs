@@ -6,8 +6,9 @@ use crate::{
     Bytes, Step,
     file::{Places, is_zero},
     problem::{
-        ChunkId, Ids, Moment, Problem, ProblemBuilder, ProblemError, Request,
+        ChunkId, Ids, Problem, ProblemBuilder, ProblemError, Request,
         demands::{APART, ChunkDemands, Demands, PART, Pool, PoolId, REQUEST},
+        moment::Moment,
     },
 };
 
@@ -32,15 +33,15 @@ pub struct ProblemFile {
     pub streams: Option<usize>,
     /// Format 2: the pools in order of preference; one without limits if omitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub pools: Option<Vec<PoolEntry>>,
+    pools: Option<Vec<PoolEntry>>,
     /// The chunks.
-    pub chunks: Vec<ChunkEntry>,
+    chunks: Vec<ChunkEntry>,
     /// The requests to overwrite, in order.
     #[serde(default)]
-    pub overwrites: Vec<OverwriteEntry>,
+    overwrites: Vec<OverwriteEntry>,
     /// Format 2: chunks that lie inside others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub parts: Option<Vec<PartEntry>>,
+    parts: Option<Vec<PartEntry>>,
     /// Format 2: groups of chunks, by id, that share no bytes of a pool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub apart: Option<Vec<Vec<u64>>>,
@@ -49,127 +50,121 @@ pub struct ProblemFile {
 /// A pool in a problem file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[non_exhaustive]
-pub struct PoolEntry {
+struct PoolEntry {
     /// Its name; no two pools have the same.
-    pub name: Box<str>,
+    name: Box<str>,
     /// Its size limit in bytes; unlimited if omitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub capacity: Option<Bytes>,
+    capacity: Option<Bytes>,
     /// Alignment of roots in bytes; 1 if omitted.
     #[serde(default = "one")]
-    pub alignment: Bytes,
+    alignment: Bytes,
     /// The cost of a byte of traffic; 0 if omitted.
     #[serde(default, skip_serializing_if = "is_zero")]
-    pub cost: u64,
+    cost: u64,
     /// The address of the first byte; 0 if omitted.
     #[serde(default, skip_serializing_if = "is_zero")]
-    pub base: Bytes,
+    base: Bytes,
     /// Ranges of bytes that no chunk may touch.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub reserved: Vec<[Bytes; 2]>,
+    reserved: Vec<[Bytes; 2]>,
     /// The size of the pool's buffers, if no chunk may cross their boundaries.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub largest: Option<Bytes>,
+    largest: Option<Bytes>,
 }
 
 /// A chunk that lies inside another, in a problem file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[non_exhaustive]
-pub struct PartEntry {
+struct PartEntry {
     /// Id of the chunk inside.
-    pub chunk: u64,
+    chunk: u64,
     /// Id of the chunk around it.
-    pub whole: u64,
+    whole: u64,
     /// Bytes from the whole's start.
-    pub offset: Bytes,
+    offset: Bytes,
 }
 
 /// A window in a problem file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[non_exhaustive]
-pub struct WindowEntry {
+struct WindowEntry {
     /// First step.
-    pub begin: Step,
+    begin: Step,
     /// The step after the last.
-    pub end: Step,
+    end: Step,
     /// First byte.
-    pub low: Bytes,
+    low: Bytes,
     /// The byte after the last.
-    pub high: Bytes,
+    high: Bytes,
 }
 
 /// A pin in a problem file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[non_exhaustive]
-pub struct PinEntry {
+struct PinEntry {
     /// The name of the pool; may be omitted if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub pool: Option<Box<str>>,
+    pool: Option<Box<str>>,
     /// Bytes from the start of the pool.
-    pub offset: Bytes,
+    offset: Bytes,
 }
 
 /// A chunk in a problem file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[non_exhaustive]
-pub struct ChunkEntry {
+struct ChunkEntry {
     /// An arbitrary number, unique in its file.
-    pub id: u64,
+    id: u64,
     /// A name for messages and maps; may be omitted.
     #[serde(default, skip_serializing_if = "str::is_empty")]
-    pub name: Box<str>,
+    name: Box<str>,
     /// First step.
-    pub begin: Moment,
+    begin: Moment,
     /// Last reading step + 1.
-    pub end: Moment,
+    end: Moment,
     /// Its size in bytes.
-    pub size: Bytes,
+    size: Bytes,
     /// Format 2: the stream of its producer; 0 if omitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub stream: Option<usize>,
+    stream: Option<usize>,
     /// Format 2: the alignment of its offset in bytes; 1 if omitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub alignment: Option<Bytes>,
+    alignment: Option<Bytes>,
     /// Format 2: the names of the pools that it may lie in; all if omitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub pools: Option<Box<[Box<str>]>>,
+    pools: Option<Box<[Box<str>]>>,
     /// Format 2: the bytes that operators move to and from it; its size if omitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub traffic: Option<Bytes>,
+    traffic: Option<Bytes>,
     /// Format 2: the steps in which it needs no bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub holes: Option<Box<[[Step; 2]]>>,
+    holes: Option<Box<[[Step; 2]]>>,
     /// Format 2: the steps in which it needs some of its bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub windows: Option<Box<[WindowEntry]>>,
+    windows: Option<Box<[WindowEntry]>>,
     /// Format 2: the place that it must have.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub pin: Option<Box<PinEntry>>,
+    pin: Option<Box<PinEntry>>,
 }
 
 /// A request to overwrite in a problem file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[non_exhaustive]
-pub struct OverwriteEntry {
+struct OverwriteEntry {
     /// Id of the overwriter.
-    pub chunk: u64,
+    chunk: u64,
     /// Id of the overwritten chunk.
-    pub overwritten: u64,
+    overwritten: u64,
     /// Bytes from the overwritten chunk's start; may be omitted if `below` is given.
     #[serde(default)]
-    pub offset: Bytes,
+    offset: Bytes,
     /// Format 2: the bytes by which the overwriter begins below the overwritten chunk.
     #[serde(default, skip_serializing_if = "is_zero")]
-    pub below: Bytes,
+    below: Bytes,
     /// True if the overwrite must be accepted; `false` if omitted.
     #[serde(default)]
-    pub required: bool,
+    required: bool,
 }
 
 fn one() -> Bytes {

@@ -33,7 +33,7 @@ mod lazy;
 mod linear;
 mod links;
 #[cfg(feature = "serde")]
-mod moment;
+pub(crate) mod moment;
 mod unconstrained;
 
 pub(crate) use bound::LiveWeight;
@@ -41,16 +41,12 @@ pub use bound::{Bound, LiveBytes};
 pub use builder::ProblemBuilder;
 pub use error::ProblemError;
 #[cfg(feature = "serde")]
-pub use file::{
-    ChunkEntry, OverwriteEntry, PartEntry, PinEntry, PoolEntry, ProblemFile, WindowEntry,
-};
+pub use file::ProblemFile;
 pub use footprint::Segment;
 pub use gather::Gathered;
 pub use labels::{Ids, Labels};
 pub use later::Shared;
 pub use links::{Link, RejectReason, Rejected, Request};
-#[cfg(feature = "serde")]
-pub use moment::Moment;
 
 use std::sync::{Arc, OnceLock};
 

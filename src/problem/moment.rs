@@ -14,7 +14,7 @@ use crate::problem::demands::{self, Clock};
 /// A time in a problem file: a step, or, on several streams, a clock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Moment {
+pub(crate) enum Moment {
     /// A step.
     Step(Step),
     /// The steps that are over, by stream.
