@@ -118,6 +118,41 @@ fn pinned(problem: &Problem, one_in: u64, seed: u64) -> Problem {
     })
 }
 
+/// Tiles, one in so many of which are pinned where they were cut.
+fn pinned_tiles(tiles: &[tilings::Tile], one_in: usize) -> Problem {
+    built(|problem| {
+        for (at, tile) in tiles.iter().enumerate() {
+            let chunk = problem.chunk(tile.begin..tile.end, tile.high - tile.low);
+            if at % one_in == 0 {
+                problem.pin(chunk, PoolId::default(), tile.low);
+            }
+        }
+    })
+}
+
+/// Chains of overwriters without a common divisor of their sizes, of which half or more overwrite.
+fn large_chains(chains: u64, one_in: u64, seed: u64) -> Problem {
+    let mut numbers = Numbers(seed);
+    let steps = chains;
+    let mut problem = Problem::builder().alignment(64);
+    for _ in 0..chains {
+        let mut begin = numbers.below(steps);
+        let mut end = begin + 1 + numbers.below(steps / 2 + 1);
+        let mut size = 1 + numbers.below(1_000_000);
+        let mut chunk = problem.chunk(begin..end, size);
+        while numbers.below(one_in) > 0 {
+            begin = end - 1;
+            end += numbers.below(3);
+            let offset = numbers.below(size);
+            size = 1 + numbers.below(size - offset);
+            let overwriter = problem.chunk(begin..end, size);
+            problem.overwrite(overwriter, chunk, offset);
+            chunk = overwriter;
+        }
+    }
+    problem.build().unwrap_or_else(|error| panic!("a generator is wrong: {error}"))
+}
+
 /// A problem in a pool with bytes that are reserved in its middle.
 fn reserved(tiles: &[tilings::Tile]) -> Problem {
     built(|problem| {
@@ -239,6 +274,10 @@ pub fn all() -> Vec<Family> {
     uneven
         .extend([10, 40, 400].map(|count| (format!("scattered {count}"), hard::scattered(count))));
     let mut fixed = seeded(1..4, |seed| pinned(&tiled(&guillotine(200, seed), None), 10, seed));
+    for one_in in [3, 10, 30] {
+        fixed.extend(seeded(1..4, |seed| pinned_tiles(&guillotine(200, seed), one_in)));
+        fixed.extend(seeded(1..3, |seed| pinned_tiles(&pinwheel(129, seed), one_in)));
+    }
     fixed.extend(seeded(1..2, |seed| reserved(&pinwheel(65, seed))));
     let mut long: Vec<(String, Problem)> = seeded(1..3, |seed| lives(6000, 20, seed));
     long.push(("dense".to_owned(), lives(5000, 1000, 3)));
@@ -272,6 +311,16 @@ pub fn all() -> Vec<Family> {
         family("staircases", Some(100_000), {
             let mut problems = seeded(1..4, |seed| staircases(200, seed));
             problems.extend(seeded(1..3, |seed| staircases(600, seed)));
+            problems
+        }),
+        family("chains", Some(2_000), {
+            let mut problems = Vec::new();
+            for (chains, count) in [(8, 20), (12, 20), (16, 20), (40, 10)] {
+                problems.extend(seeded(0..count, |seed| {
+                    large_chains(chains, 2, chains << 20 | seed << 8 | 1)
+                }));
+            }
+            problems.extend(seeded(0..20, |seed| large_chains(8, 4, 77 << 20 | seed << 8 | 1)));
             problems
         }),
         family("pins", None, pins),

@@ -96,7 +96,7 @@ fn concerns(stage: Stage, family: &Family) -> bool {
         Mending | Cores | MoreCores | Whole => &["edges", "training", "tilings", "long"],
         Rounded | Exact => &["hard", "noisy", "edges", "training", "uneven", "lives"],
         FewerOverwrites | Orders => {
-            &["edges", "training", "stepped", "small", "staircases", "uneven"]
+            &["edges", "training", "stepped", "small", "chains", "staircases", "uneven"]
         }
         Guided => &["hard", "noisy", "edges", "uneven", "lives", "pins", "fixed"],
         _ => return true,
