@@ -428,7 +428,7 @@ fn explain_capacity(
     let plan = match fit {
         PlanFit::Yes(plan) => {
             let (pool, capacity) = (Size(plan.pool_size), Size(capacity));
-            writeln!(out, "It fits: a pool of {pool} suffices; the capacity is {capacity}.")?;
+            writeln!(out, "It fits: pool {pool}, capacity {capacity}.")?;
             writeln!(out, "The pool is {}.", report::bound_ratio(&plan))?;
             return Ok(Verdict::Good);
         }

@@ -244,7 +244,7 @@ fn read_with(
     let format = format(path, args.format.map(Format::from))?;
     let has_sizes = matches!(format, Format::Onnx | Format::Tflite);
     if let Some(option) = args.sizes.given().filter(|_| !has_sizes) {
-        let words = format!("{option} is for ONNX models, but this is not one; omit it");
+        let words = format!("{option} applies only to ONNX models; omit it");
         return Err(about(path, words));
     }
     check_switches(path, format, args)?;
@@ -289,13 +289,13 @@ pub(crate) fn check_switches(path: &Path, format: Format, args: &InputArgs) -> R
         return Err(about(path, words));
     }
     if format == Format::Onnx && args.scratch.is_some() {
-        let words = "--scratch is for TensorFlow Lite models, but this is not one; omit it";
+        let words = "--scratch applies only to TensorFlow Lite models; omit it";
         return Err(about(path, words));
     }
     let given = [(args.overlap, "--overlap"), (args.runtime.is_some(), "--runtime")];
     let given = given.into_iter().find(|(given, _)| *given && format != Format::Tflite);
     if let Some((_, option)) = given {
-        let words = format!("{option} is for TensorFlow Lite models, but this is not one; omit it");
+        let words = format!("{option} applies only to TensorFlow Lite models; omit it");
         return Err(about(path, words));
     }
     if args.is_for_interpreter() && args.overlap {
@@ -360,7 +360,7 @@ fn unreadable(path: &Path) -> impl Fn(ImportError) -> Failure {
 /// Explains why a profile of kernels has no effect on operators that declare what they overwrite.
 pub(crate) fn declared_already(switch: &str) -> String {
     format!(
-        "{switch} is for models; these operators declare what they may overwrite: omit it, or use --inplace none"
+        "{switch} applies only to models; these operators declare what they may overwrite: omit it, or use --inplace none"
     )
 }
 

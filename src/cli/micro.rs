@@ -40,8 +40,7 @@ pub(crate) fn check(args: &PlanArgs) -> Result<(), Failure> {
     if !args.input.as_deref().is_some_and(is_model) {
         let given = [(args.c_struct.is_some(), "--c-struct"), (args.replace, "--replace")];
         if let Some((_, option)) = given.into_iter().find(|(given, _)| *given) {
-            let words =
-                format!("{option} is for TensorFlow Lite models, but this is not one; omit it");
+            let words = format!("{option} applies only to TensorFlow Lite models; omit it");
             return Err(wrong(args.input.as_deref(), words));
         }
     }

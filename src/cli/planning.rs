@@ -37,7 +37,7 @@ pub(crate) fn input(
         None if args.sizes.given().is_some() => Err(wrong(
             None,
             format!(
-                "{} is for ONNX models, and without an input the built-in network is planned; omit it",
+                "{} applies only to ONNX models, and without an input the built-in network is planned; omit it",
                 args.sizes.given().unwrap_or_default()
             ),
         )),

@@ -33,7 +33,7 @@ pub(crate) fn check(
 ) -> Result<bool, Failure> {
     let is_recording = recording::is_recording(bytes, format);
     if args.device.is_some() && !is_recording {
-        let words = "--device is for recordings of allocations, but this is not one; omit it";
+        let words = "--device applies only to recordings of allocations; omit it";
         return Err(wrong(Some(path), words));
     }
     Ok(is_recording)

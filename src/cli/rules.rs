@@ -6,7 +6,7 @@ use memplan::{Input, InputRef, OpSequence, Strategy, report};
 
 use crate::{args::InputArgs, files, tflite};
 
-/// Describes the rules for an input, such as `in place: rows, inputs in the pool`. A strategy that puts no inputs where
+/// Describes the rules for an input, such as `in-place rows, inputs in the pool`. A strategy that puts no inputs where
 /// an output gathers them plans with all copies.
 pub(crate) fn rules(
     input: &Input,

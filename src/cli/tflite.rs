@@ -107,7 +107,7 @@ pub(crate) fn kernel_library(args: &InputArgs) -> Result<KernelLibrary, Failure>
 pub(crate) fn options(path: &Path, args: &InputArgs) -> Result<ImportOptions, Failure> {
     let options = args.sizes.options().map_err(|error| about(path, error))?;
     if let Some(option) = args.sizes.given_for_onnx() {
-        let words = format!("{option} is for ONNX models, but this is not one; omit it");
+        let words = format!("{option} applies only to ONNX models; omit it");
         return Err(about(path, words));
     }
     let library = kernel_library(args)?;

@@ -81,8 +81,8 @@ fn sizes(of: &str, heads: Heads) -> String {
     let Heads { own, planned, is_planned_already } = heads;
     let gain = match own.checked_sub(planned) {
         None => format!("{} more; do not use it", Size(planned - own)),
-        Some(0) => "no less".to_owned(),
-        Some(less) => format!("{:.1} % less", less as f64 * 100.0 / own as f64),
+        Some(0) => "no saving".to_owned(),
+        Some(less) => format!("{:.1} % saved", less as f64 * 100.0 / own as f64),
     };
     let by = if is_planned_already { "with the file's plan" } else { "by its own planner" };
     let label = |by: &str| format!("  {:<27}", format!("{of} {by}"));

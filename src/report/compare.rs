@@ -13,9 +13,9 @@ pub fn comparison(name: &str, comparison: &Comparison) -> String {
     let mut text = String::new();
     let _ = writeln!(text, "{}", printable(name));
     for (what, bytes) in [
-        ("bytes alive", comparison.lower_bound),
+        ("peak", comparison.lower_bound),
         ("shared-object bound", comparison.shared_objects_bound),
-        ("one buffer each", comparison.naive_size),
+        ("unshared", comparison.naive_size),
     ] {
         let ratio = ratio(bytes, comparison);
         let _ = writeln!(text, "  {what:<NAME$}{:>SIZE$}{ratio:>9}", format!("{:#}", Size(bytes)));
@@ -65,14 +65,14 @@ const SIZE: usize = 11;
 const STRATEGY: usize = 26;
 const CELL: usize = 10;
 
-/// Formats several inputs, one per column: ratios to the live bytes, pool sizes and times, with a
+/// Formats several inputs, one per column: ratios to the peak, pool sizes and times, with a
 /// row per strategy, the best average ratio first. Columns that do not fit go to further tables.
 #[must_use]
 pub fn comparisons(inputs: &[(String, Comparison)]) -> String {
     let mut text = String::new();
     for (at, (name, comparison)) in inputs.iter().enumerate() {
         let (name, bound) = (printable(name), Size(comparison.lower_bound));
-        let _ = writeln!(text, "({}) {name}\n    bytes alive: {bound}", at + 1);
+        let _ = writeln!(text, "({}) {name}\n    peak: {bound}", at + 1);
     }
     let strategies = inputs.first().map_or(0, |(_, comparison)| comparison.rows.len());
     let mut rows: Vec<usize> = (0..strategies).collect();
@@ -107,7 +107,7 @@ pub fn comparisons(inputs: &[(String, Comparison)]) -> String {
             text.push('\n');
         }
     };
-    table("pool / bytes alive", &|measured, comparison| ratio(measured.pool_size, comparison));
+    table("pool / peak", &|measured, comparison| ratio(measured.pool_size, comparison));
     table("pool", &|measured, _| format!("{:#}", Size(measured.pool_size)));
     table("planning time", &|measured, _| seconds(measured.took));
     text

@@ -51,18 +51,18 @@ pub fn conflict(
     let (step, live) = (steps.short_name(crowd.peak_step), Size(crowd.bytes));
     let reason = if live.0 > capacity {
         let excess = Size(live.0 - capacity);
-        format!("In {step} {live} of them are alive, {excess} more than the capacity.")
+        format!("At {step}, {live} of them are alive: {excess} more than the capacity.")
     } else {
         format!(
-            "At most {live} of them are alive at once, in {step}; yet in every layout, two that are alive at once overlap, or one ends above the capacity (proven by the search)."
+            "Their peak is {live}, at {step}; but in every layout within the capacity, two of them that are alive together overlap (proven by the search)."
         )
     };
     text.push_str(&wrapped(&reason, 0));
     text.push_str(&wrapped(
         if conflict.irreducible {
-            "Unless one of these chunks changes, no other change helps; without any one of them, the others fit."
+            "Shrink any one of these and the rest fit."
         } else {
-            "Unless one of these chunks changes, no other change helps. The search ended before it could decide whether fewer of them already do not fit; more effort may name fewer."
+            "At least one of these must shrink. Fewer of them may already not fit; --effort extends the search."
         },
         0,
     ));

@@ -62,9 +62,9 @@ fn explain_peak(out: &mut String, plan: &Plan, times: Times<'_>) {
         &match count(alive.len() as u64, "chunk") {
             chunks if plan.peak.is_empty() => {
                 let peak = times.short_name(peak.step);
-                format!("The most bytes are alive in {peak}: {}, in {chunks}.", Size(most))
+                format!("Peak, at {peak}: {}, in {chunks}:", Size(most))
             }
-            chunks => format!("The most bytes may be alive together in {chunks}: {}.", Size(most)),
+            chunks => format!("Up to {} may be alive together, in {chunks}:", Size(most)),
         },
         0,
     ));
@@ -187,10 +187,36 @@ fn rests(plan: &Plan) -> Vec<Rest<'_>> {
     plan.pieces().into_iter().map(rest).collect()
 }
 
+/// Returns whether the pool is no larger than the peak, which then explains its size.
+fn is_full_at_peak(plan: &Plan) -> bool {
+    let peak = Peak::of(plan);
+    plan.peak.is_empty() && peak.bytes > 0 && plan.pool_size == peak.bytes
+}
+
+/// The chunks alive at the peak, from the top of the pool down.
+fn stack_at_peak(plan: &Plan) -> Stack<'_> {
+    let mut pieces = Peak::of(plan).pieces(plan);
+    pieces.sort_by_key(|piece| Reverse(piece.own.low));
+    let mut stack = Stack { begin: 0, end: Step::MAX, places: Vec::new() };
+    let mut floor = plan.pool_size;
+    for Piece { chunk, own } in pieces {
+        stack.places.extend(unused(plan, own.high, floor));
+        let content = Content::Chunk(&plan.chunks[chunk]);
+        stack.places.push(Place { low: own.low, high: own.high, content });
+        (stack.begin, stack.end) = (stack.begin.max(own.begin), stack.end.min(own.end));
+        floor = own.low;
+    }
+    stack.places.extend(unused(plan, 0, floor));
+    stack
+}
+
 /// Returns the stack that ends at the top of the pool, then those that its chunks rest on in other
 /// steps, and whether there are more. A chunk rests on the highest chunk below it that is alive
-/// with it.
+/// with it. If the peak alone fills the pool, its chunks are the only stack.
 fn stacks(plan: &Plan) -> (Vec<Stack<'_>>, bool) {
+    if is_full_at_peak(plan) {
+        return (vec![stack_at_peak(plan)], false);
+    }
     let pieces = rests(plan);
     let top = pieces.iter().max_by_key(|piece| (piece.own.high, Reverse(piece.own.begin)));
     let Some(&(mut at)) = top else { return (Vec::new(), false) };
@@ -237,16 +263,19 @@ fn explain_top(out: &mut String, plan: &Plan, times: Times<'_>) {
             _ => times.lifetime(stack.begin, stack.end),
         };
         match above {
+            None if is_full_at_peak(plan) => {
+                out.push_str("They fill the pool, from the top:\n");
+            }
             None => out.push_str(&wrapped(
                 &format!(
-                    "The pool, {}, ends with this stack of chunks, alive together in {when}:",
+                    "The pool, {}, ends with this stack, alive together at {when}:",
                     Size(plan.pool_size)
                 ),
                 0,
             )),
             Some(above) => {
                 let above = short(&above.name);
-                let words = format!("In {when}, {above} rests on:");
+                let words = format!("At {when}, {above} rests on:");
                 out.push_str(&wrapped(&words, 0));
             }
         }
@@ -280,10 +309,7 @@ fn explain_free(out: &mut String, plan: &Plan, times: Times<'_>) {
     let most = alive.bytes;
     let peak = times.short_name(alive.step);
     if plan.pool_size == most {
-        // With several streams, there is no step at which they are alive.
-        let is_step = most > 0 && times.has_peak;
-        let when = if is_step { format!(" in {peak}") } else { String::new() };
-        out.push_str(&wrapped(&format!("The pool is no larger than the bytes alive{when}."), 0));
+        out.push_str("The pool is no larger than the peak.\n");
         return;
     }
     let free = plan.pool_size.saturating_sub(most);
@@ -298,10 +324,7 @@ fn explain_free(out: &mut String, plan: &Plan, times: Times<'_>) {
     out.push_str(&wrapped(&words, 0));
     explain_gaps(out, plan, alive);
     if plan.proven_optimal {
-        out.push_str(&wrapped(
-            &format!("No {} is smaller under these rules (proven).", scoped(plan)),
-            0,
-        ));
+        out.push_str(&wrapped(&format!("No {} is smaller (proven).", scoped(plan)), 0));
     }
 }
 

@@ -73,12 +73,37 @@ pub(super) fn wrapped(sentence: &str, indent: usize) -> String {
     hanging("", sentence, indent)
 }
 
+/// Returns whether no line may end between two words: within a number, or before its unit.
+fn is_glued(before: &str, word: &str) -> bool {
+    const UNITS: [&str; 8] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB", "%"];
+    let end = word.find(|c: char| !c.is_alphanumeric() && c != '%').unwrap_or(word.len());
+    let first = &word[..end];
+    let is_group = first.len() == 3 && first.bytes().all(|byte| byte.is_ascii_digit());
+    before.ends_with(|c: char| c.is_ascii_digit()) && (is_group || UNITS.contains(&first))
+}
+
+/// The words of a sentence, with each number and its unit as one word.
+fn words(sentence: &str) -> impl Iterator<Item = &str> {
+    let mut rest = Some(sentence);
+    std::iter::from_fn(move || {
+        let text = rest?;
+        let ends = text.match_indices(' ').map(|(at, _)| at);
+        let is_end = |&at: &usize| {
+            let next = text[at + 1..].split(' ').next().unwrap_or_default();
+            !is_glued(&text[..at], next)
+        };
+        let end = ends.into_iter().find(is_end);
+        rest = end.map(|at| &text[at + 1..]);
+        Some(end.map_or(text, |at| &text[..at]))
+    })
+}
+
 /// Wraps a sentence behind a label on the first line.
 pub(super) fn hanging(label: &str, sentence: &str, indent: usize) -> String {
     let mut text = label.to_owned();
     let mut column = label.chars().count();
     let mut begun = false;
-    for word in sentence.split(' ') {
+    for word in words(sentence) {
         let length = word.chars().count();
         if begun && column + 1 + length > WIDTH {
             text.truncate(text.trim_end().len());
@@ -119,6 +144,14 @@ mod tests {
         assert_eq!(shown.chars().count(), WIDTH + 1);
         assert!(shown.starts_with("  short, over nnn"), "{shown}");
         assert_eq!(line(vec![text("a"), name("b"), text("  ")]), "ab\n");
+    }
+
+    #[rstest]
+    #[case("of 12.5 KiB (12 800 B), 56 % less", &["of", "12.5 KiB", "(12 800 B),", "56 %", "less"])]
+    #[case("in step 5 the 300 last", &["in", "step", "5", "the", "300", "last"])]
+    #[case("  a  1 024", &["", "", "a", "", "1 024"])]
+    fn a_number_and_its_unit_are_one_word(#[case] sentence: &str, #[case] parts: &[&str]) {
+        assert_eq!(words(sentence).collect::<Vec<_>>(), parts);
     }
 
     #[test]

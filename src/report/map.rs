@@ -27,11 +27,13 @@ pub struct MapOptions {
     pub width: usize,
     /// Lines of the map itself, at least 1.
     pub height: usize,
+    /// True for a legend of names alone, several on a line.
+    pub names_only: bool,
 }
 
 impl Default for MapOptions {
     fn default() -> Self {
-        Self { width: 80, height: 24 }
+        Self { width: 80, height: 24, names_only: false }
     }
 }
 
@@ -47,6 +49,13 @@ impl MapOptions {
     #[must_use]
     pub const fn height(mut self, height: usize) -> Self {
         self.height = height;
+        self
+    }
+
+    /// Lists only the names of the chunks, several on a line, without sizes and lifetimes.
+    #[must_use]
+    pub const fn names_only(mut self, names_only: bool) -> Self {
+        self.names_only = names_only;
         self
     }
 }
@@ -80,10 +89,8 @@ pub(super) fn map_to_scale(
         text.push_str("an empty pool\n");
         return text;
     }
-    text.push_str(&exact_or_short([plan.pool_size, plan.lower_bound], |[pool, bound]| {
-        let (ratio, name) = (plan.ratio(), bound_name(plan));
-        format!("a pool of {pool}, {ratio:.3} x the {name}, {bound}")
-    }));
+    let (ratio, name) = (plan.ratio(), bound_name(plan));
+    let _ = writeln!(text, "pool {:#} ({ratio:.3} x {name})", Size(plan.pool_size));
     let letters = Letters::new(plan);
     let grid = Grid::new(plan, options, scale);
     let cells = grid.fill(plan, &letters.of_chunk);
@@ -95,11 +102,12 @@ pub(super) fn map_to_scale(
     let _ = writeln!(text, "{:>AXIS$}{}", "+", "-".repeat(grid.columns));
     let times = Times::of(plan, steps);
     text.push_str(&grid.step_axis(plan, times));
-    text.push_str(&exact_or_short([grid.row_bytes], |[line]| {
-        let column = grid.column_name(times);
-        let (free, several) = (char::from(FREE), char::from(SEVERAL));
-        format!("a column is {column}, a line {line}; '{free}' free, '{several}' several chunks")
-    }));
+    let (column, row) = (grid.column_name(times), Size(grid.row_bytes));
+    let (free, several) = (char::from(FREE), char::from(SEVERAL));
+    let _ = writeln!(
+        text,
+        "1 column = {column}, 1 row = {row:#}; '{free}' free, '{several}' several chunks"
+    );
     let pinned = (!plan.pinned.is_empty()).then(|| format!("'{}' pinned", char::from(PINNED)));
     let reserved =
         (!plan.reserved.is_empty()).then(|| format!("'{}' reserved", char::from(RESERVED)));
@@ -107,20 +115,12 @@ pub(super) fn map_to_scale(
     if !signs.is_empty() {
         let _ = writeln!(text, "  {}", signs.join(", "));
     }
-    legend(&mut text, plan, times, &letters);
-    text
-}
-
-/// Returns a line with exact sizes, or without them where there is no room.
-fn exact_or_short<const N: usize>(
-    sizes: [Bytes; N],
-    sentence: impl Fn([String; N]) -> String,
-) -> String {
-    let exact = sentence(sizes.map(|bytes| Size(bytes).to_string()));
-    match exact.chars().count() {
-        length if length > WIDTH => wrapped(&sentence(sizes.map(|b| format!("{:#}", Size(b)))), 2),
-        _ => exact + "\n",
+    if options.names_only {
+        text.push_str(&names(plan, &letters));
+    } else {
+        legend(&mut text, plan, times, &letters);
     }
+    text
 }
 
 /// The letters of the chunks, and the chunks that the legend names.
@@ -277,15 +277,23 @@ impl Grid {
 
     fn column_name(&self, times: Times<'_>) -> String {
         match (self.columns_per_step, self.steps_per_column) {
-            (1, 1) => format!("a {}", times.unit),
             (1, many) => times.count(many),
-            (columns, _) => format!("1/{columns} of a {}", times.unit),
+            (columns, _) => format!("1/{columns} {}", times.unit),
         }
     }
 }
 
 fn gcd(a: Bytes, b: Bytes) -> Bytes {
     if b == 0 { a } else { gcd(b, a % b) }
+}
+
+/// The names of the letters, several on a line.
+fn names(plan: &Plan, letters: &Letters) -> String {
+    let entry = |&at: &usize| {
+        let name = printable(&plan.chunks[at].name).into_owned();
+        format!("{}={}", char::from(letters.of_chunk[at]), fit::shortened(&name, 28))
+    };
+    wrapped(&letters.named.iter().map(entry).collect::<Vec<_>>().join(" "), 0)
 }
 
 /// Writes the names of the letters.

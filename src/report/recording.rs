@@ -5,6 +5,7 @@ use std::{cmp::Reverse, collections::HashMap, fmt::Write};
 use crate::{
     Bytes, Plan,
     import::recording::{Recording, Source},
+    plan::Scope,
     problem::ChunkId,
     report::{
         Size,
@@ -12,7 +13,7 @@ use crate::{
         count,
         fit::{line, name, text, wrapped},
         printable,
-        summary::sizes,
+        summary::{Row, table},
     },
 };
 
@@ -96,25 +97,26 @@ fn account(recording: &Recording, plan: &Plan) -> String {
             Source::Xla | Source::ExecuTorch => "by the compiler's plan",
             _ => "the most that the allocator held",
         };
-        rows.push(("  reserved", Size(reserved), what.to_owned()));
+        rows.push(Row::new("  reserved", reserved, what.to_owned()));
     }
     if let Some(addresses) = recording.addresses.filter(|_| recording.reserved.is_none()) {
         let span = format!(
             "the bytes that held a chunk at some time, in a span of {}",
             Size(addresses.span)
         );
-        rows.push(("  addresses", Size(addresses.touched), span));
+        rows.push(Row::new("  addresses", addresses.touched, span));
     }
     let is_planned = matches!(recording.source, Source::Xla | Source::ExecuTorch);
     let event = if is_planned { "in instruction" } else { "after event" };
-    rows.push(("  live", Size(peak.bytes), format!("the most bytes alive, {event} {}", peak.step)));
-    let judgement = if plan.proven_optimal || plan.pool_size == plan.lower_bound {
-        "one static pool; none is smaller (proven)".to_owned()
+    rows.push(Row::new("  live", peak.bytes, format!("peak, {event} {}", peak.step)));
+    let is_proven = plan.proven_optimal || plan.pool_size == plan.lower_bound;
+    let judgement = if is_proven && plan.scope == Scope::AllChoices {
+        "one static pool: proven minimal".to_owned()
     } else {
-        format!("one static pool; {:.3} x the lower bound", plan.ratio())
+        format!("one static pool: {:.3} x the lower bound", plan.ratio())
     };
-    rows.push(("  planned", Size(plan.pool_size), judgement));
-    let mut text = sizes(rows);
+    rows.push(Row::new("  planned", plan.pool_size, judgement));
+    let mut text = table(&rows);
     let Some(held) = held(recording).filter(|&held| held > 0) else { return text };
     let share = 100.0 * peak.bytes as f64 / held as f64;
     let (holder, rest) = if is_planned {

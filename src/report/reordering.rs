@@ -31,37 +31,36 @@ pub fn reordering(found: &ReorderedPlan, given: &OpSequence) -> String {
     let row = |label: &str, words: String| hanging(&format!("{label:<LABEL$}"), &words, LABEL);
     let (pool, before) = (found.plan.pool_size, found.given.pool_size);
     let bound = Size(order.lower_bound);
-    let alive = |bytes: Bytes| format!("{} alive at once", Size(bytes));
     if !order.is_better() {
-        let stays = format!("the pool, {}, with {}", Size(before), alive(order.given_peak));
+        let stays = format!("pool {}, peak {}", Size(before), Size(order.given_peak));
         return if order.is_proven() {
-            row("proven", "no order is better".to_owned()) + &row("stays", stays)
+            row("proven", "no order is better".to_owned()) + &row("unchanged", stays)
         } else {
             let words = match order.lower_bound {
                 0 => NO_BOUND.to_owned(),
-                _ => format!("every order has at least {bound} alive at once"),
+                _ => format!("every order has a peak of at least {bound}"),
             };
             row("not found", "no better order within the effort".to_owned())
-                + &row("stays", stays)
+                + &row("unchanged", stays)
                 + &row("not proven", words)
         };
     }
     let mut report = row(
         "smaller",
         format!(
-            "a pool of {} instead of {}, {} less",
+            "pool {:#} instead of {:#} ({} saved)",
             Size(pool),
             Size(before),
             share(pool, before)
         ),
     );
     let words = match order.lower_bound {
-        _ if order.is_proven() => "no order has fewer bytes alive at once".to_owned(),
+        _ if order.is_proven() => "no order has a lower peak".to_owned(),
         0 => NO_BOUND.to_owned(),
-        _ => format!("no order has less than {bound} alive at once"),
+        _ => format!("no order has a peak below {bound}"),
     };
-    let alive = format!("{} instead of {}; {words}", alive(order.peak), Size(order.given_peak));
-    report += &row(if order.is_proven() { "proven" } else { "not proven best" }, alive);
+    let peak = format!("peak {} instead of {}; {words}", Size(order.peak), Size(order.given_peak));
+    report += &row(if order.is_proven() { "proven" } else { "not proven best" }, peak);
     let operators = count(order.order.len() as u64, "operator");
     report += &row("moved", format!("{} of {operators}", order.moved));
     let pays = pays(found);
@@ -72,7 +71,7 @@ pub fn reordering(found: &ReorderedPlan, given: &OpSequence) -> String {
     report += &hanging(
         "\n",
         &format!(
-            "In the given order, the most bytes are alive in {}. In the new one, these are not alive there:",
+            "The given order has its peak at {}. In the new order, these are not alive there:",
             steps.short_name(peak)
         ),
         0,

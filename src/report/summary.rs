@@ -14,70 +14,19 @@ use crate::{
     sequence::SizeBasis,
 };
 
-/// Reports the pool size, bounds and savings of a plan, and the rules under which no plan is
-/// smaller. `rules` describes what could be written over what, such as `in place: rows`.
+/// Reports the pool size, bounds and savings of a plan, and the rules that its proof holds for. `rules`
+/// describes what could be written over what, such as `in-place rows`.
 #[must_use]
 pub fn summary(plan: &Plan, steps: StepNames<'_>, rules: &str) -> String {
-    let links = plan.chunks.iter().filter(|chunk| chunk.overwrites.is_some()).count();
-    let peak = Peak::of(plan);
-    let alive = known_alive(plan, peak);
-    let name = name_of_bound(plan, alive);
-    let judgement = match plan.pool_size.cmp(&plan.lower_bound) {
-        std::cmp::Ordering::Equal => format!("the {name}"),
-        _ if plan.claimed_bound.is_some() => format!("{:.3} x the {name}", plan.ratio()),
-        _ if !plan.proven_optimal && plan.strategy.is_some_and(Strategy::searches) => {
-            format!("{:.3} x the {name}; not proven the smallest", plan.ratio())
-        }
-        _ => format!("{:.3} x the {name}", plan.ratio()),
-    };
-    let what = if plan.pools.len() > 1 { "all pools" } else { "pool" };
-    let mut rows = vec![
-        (what, Size(plan.pool_size), judgement),
-        (bound_label(plan), Size(alive), remark(plan, peak, steps)),
-    ];
-    if alive < plan.lower_bound {
-        let remark = format!("no {} is smaller (proven)", scoped(plan));
-        rows.push((PROVEN, Size(plan.lower_bound), remark));
-    } else if alive > plan.lower_bound {
-        let remark = "the most with every overwrite that is possible".to_owned();
-        rows.push((BOUND, Size(plan.lower_bound), remark));
-    }
-    if let Some(claimed) = plan.claimed_bound {
-        rows.push((CLAIMED, Size(claimed), UNCHECKED.to_owned()));
-    }
-    rows.push(("one buffer each", Size(plan.naive_size), saving(plan)));
     let mut text = if plan.pools.len() > 1 { pools::table(plan) } else { String::new() };
-    text.push_str(&sizes(rows));
     let padding = match plan.padding {
         0 => String::new(),
         bytes => format!(", padding {bytes} B"),
     };
-    let verdict = match plan.pools.len() {
-        0 | 1 if plan.pool_size == plan.lower_bound || plan.proven_optimal => {
-            format!("no {} is smaller under these rules:", scoped(plan))
-        }
-        2.. if plan.proven_optimal => format!(
-            "no {} has less traffic or, with equal traffic, smaller pools (the last pool counts first), under these rules:",
-            scoped(plan)
-        ),
-        _ => "under these rules:".to_owned(),
-    };
-    let rules = format!("{verdict} {rules}, alignment {} B{padding}", plan.alignment);
-    text.push_str(&wrapped(&rules, 2));
-    let figures = format!(
-        "{}, {links} of them written over another, {}, {}; strategy {}{}{}",
-        count(plan.chunks.len() as u64, "chunk"),
-        count(plan.tensors.len() as u64, "tensor"),
-        count(plan.steps, "step"),
-        plan.strategy_name(),
-        plan.winner.map_or_else(String::new, |winner| format!(": {winner}")),
-        if plan.objects.is_empty() {
-            String::new()
-        } else {
-            format!(", {}", count(plan.objects.len() as u64, "shared object"))
-        },
-    );
-    text.push_str(&wrapped(&figures, 2));
+    let mut rows = size_rows(plan, steps);
+    rows.push(Row::words("rules", format!("{rules}, alignment {} B{padding}", plan.alignment)));
+    text.push_str(&table(&rows));
+    text.push_str(&wrapped(&figures(plan), 2));
     text.push_str(&not_copied(plan));
     text.push_str(&copies(plan));
     text.push_str(&ranges(plan));
@@ -86,14 +35,109 @@ pub fn summary(plan: &Plan, steps: StepNames<'_>, rules: &str) -> String {
     text
 }
 
-/// Formats sizes in a column, with a name in front and a remark behind.
-pub(super) fn sizes(rows: Vec<(&str, Size, String)>) -> String {
-    let width = rows.iter().map(|(_, size, _)| size.to_string().len()).max().unwrap_or(0);
-    let row = |(what, size, remark): (&str, Size, String)| {
-        let label = format!("{what:<16}{size:>width$}   ");
-        hanging(&label, &remark, label.len())
+/// The size of the pool, what it is compared with, and what is proven.
+fn size_rows(plan: &Plan, steps: StepNames<'_>) -> Vec<Row<'static>> {
+    let peak = Peak::of(plan);
+    let alive = known_alive(plan, peak);
+    let name = match (name_of_bound(plan, alive), plan.ratio()) {
+        (PEAK, 1.0) => "peak of live tensors",
+        (name, _) => name,
     };
-    rows.into_iter().map(row).collect()
+    let judgement = match plan.pool_size == plan.lower_bound {
+        true => format!("= {name}"),
+        false => format!("= {:.3} x {name}", plan.ratio()),
+    };
+    let of_all = plan.pools.len() > 1;
+    let label = if of_all { "all pools" } else { "pool" };
+    let verdict = if of_all { String::new() } else { verdict(plan) };
+    let mut rows = vec![Row::new(label, plan.pool_size, judgement + &verdict)];
+    let remark = remark(plan, peak, steps);
+    rows.push(match bound_label(plan) {
+        PEAK if alive == plan.pool_size => Row::words(PEAK, remark),
+        label => Row::new(label, alive, remark),
+    });
+    if alive < plan.lower_bound {
+        rows.push(Row::new(PROVEN, plan.lower_bound, "found by the search".to_owned()));
+    } else if alive > plan.lower_bound {
+        let remark = "peak with every overwrite that is possible".to_owned();
+        rows.push(Row::new(BOUND, plan.lower_bound, remark));
+    }
+    if let Some(claimed) = plan.claimed_bound {
+        rows.push(Row::new(CLAIMED, claimed, UNCHECKED.to_owned()));
+    }
+    rows.push(Row::new("unshared", plan.naive_size, saving(plan)));
+    if of_all && plan.proven_optimal {
+        let words = format!(
+            "no {} has less traffic or, with equal traffic, smaller pools (the last pool counts first)",
+            scoped(plan)
+        );
+        rows.push(Row::words("proven", words));
+    }
+    rows
+}
+
+/// What is proven about the pool: over all choices, over the choices of the plan, or not at all.
+fn verdict(plan: &Plan) -> String {
+    if plan.pool_size == plan.lower_bound || plan.proven_optimal {
+        return match plan.scope {
+            Scope::AllChoices => ": proven minimal".to_owned(),
+            Scope::TheseChoices => format!(": minimal {}", choices(plan)),
+        };
+    }
+    let searches = plan.strategy.is_some_and(Strategy::searches);
+    let is_open = searches && plan.claimed_bound.is_none();
+    if is_open { ": not proven minimal".to_owned() } else { String::new() }
+}
+
+/// Counts what was planned, and names the planner.
+fn figures(plan: &Plan) -> String {
+    let links = plan.chunks.iter().filter(|chunk| chunk.overwrites.is_some()).count();
+    let mut counts = vec![count(plan.chunks.len() as u64, "chunk")];
+    if links > 0 {
+        counts.push(format!("{links} in place"));
+    }
+    if !plan.tensors.is_empty() {
+        counts.push(count(plan.tensors.len() as u64, "tensor"));
+    }
+    counts.push(count(plan.steps, "step"));
+    let winner = plan.winner.map_or_else(String::new, |winner| format!(" ({winner})"));
+    let objects = match plan.objects.len() as u64 {
+        0 => String::new(),
+        objects => format!(", {}", count(objects, "shared object")),
+    };
+    format!("{}; strategy {}{winner}{objects}", counts.join(", "), plan.strategy_name())
+}
+
+/// A line of a summary: a label, a size if there is one, and a remark.
+pub(super) struct Row<'a> {
+    label: &'a str,
+    size: Option<Size>,
+    remark: String,
+}
+
+impl<'a> Row<'a> {
+    pub(super) fn new(label: &'a str, bytes: Bytes, remark: String) -> Self {
+        Self { label, size: Some(Size(bytes)), remark }
+    }
+
+    pub(super) fn words(label: &'a str, remark: String) -> Self {
+        Self { label, size: None, remark }
+    }
+}
+
+/// Formats lines with their labels and sizes in columns.
+pub(super) fn table(rows: &[Row<'_>]) -> String {
+    let label = rows.iter().map(|row| row.label.len()).max().unwrap_or(0);
+    let size = rows.iter().filter_map(|row| row.size).map(|size| size.to_string().len());
+    let size = size.max().unwrap_or(0);
+    let row = |row: &Row<'_>| {
+        let start = match row.size {
+            Some(own) => format!("{:<label$}  {own:<size$}  ", row.label),
+            None => format!("{:<label$}  ", row.label),
+        };
+        hanging(&start, &row.remark, start.len())
+    };
+    rows.iter().map(row).collect()
 }
 
 /// Counts the inputs that already lie where an output of the sequence holds them.
@@ -101,13 +145,8 @@ fn not_copied(plan: &Plan) -> String {
     if plan.parts.is_empty() || plan.tensors.is_empty() {
         return String::new();
     }
-    let inputs = count(plan.parts.len() as u64, "input");
-    let (verb, bytes) =
-        (if plan.parts.len() == 1 { "lies" } else { "lie" }, Size(plan.not_copied()));
-    wrapped(
-        &format!("concatenation: {inputs} {verb} inside the output, so {bytes:#} need no copy"),
-        2,
-    )
+    let inputs = count(plan.parts.len() as u64, "concat input");
+    wrapped(&format!("{inputs} in place ({:#} not copied)", Size(plan.not_copied())), 2)
 }
 
 /// Counts the views and gathered inputs that are copied because that makes the pool smaller.
@@ -161,7 +200,8 @@ fn bases(plan: &Plan) -> String {
     let (at_most, declared) = (number(SizeBasis::AtMost), number(SizeBasis::Declared));
     let at_most = (at_most > 0).then(|| {
         let tensors = count(at_most, "tensor");
-        format!("sizes up to: {tensors} planned at the largest size possible at run time\n")
+        let whose = if at_most == 1 { "its upper bound" } else { "their upper bound" };
+        format!("{tensors} planned at {whose}\n")
     });
     let declared = (declared > 0).then(|| {
         let tensors = count(declared, "tensor");
@@ -199,8 +239,8 @@ fn assumptions(plan: &Plan) -> String {
     text
 }
 
-/// The most bytes alive at one step.
-pub(super) const ALIVE: &str = "bytes alive";
+/// The largest number of bytes that are live at one step.
+pub(super) const PEAK: &str = "peak";
 /// The bound of a problem with pins, holes, parts or several pools.
 const BOUND: &str = "lower bound";
 /// A larger bound, proven by a search.
@@ -210,7 +250,7 @@ pub(super) const CLAIMED: &str = "claimed bound";
 /// The remark on such a bound.
 pub(super) const UNCHECKED: &str = "by the plan file, not checked";
 
-/// The name of the bound in [`Plan::lower_bound`]: the most bytes alive at one step, or a larger
+/// The name of the bound in [`Plan::lower_bound`]: the peak, or a larger
 /// number that a search has proven.
 #[must_use]
 pub fn bound_name(plan: &Plan) -> &'static str {
@@ -220,21 +260,13 @@ pub fn bound_name(plan: &Plan) -> &'static str {
 /// As [`bound_name`], where the most bytes alive are known.
 fn name_of_bound(plan: &Plan, alive: Bytes) -> &'static str {
     match bound_label(plan) {
-        ALIVE if alive < plan.lower_bound => PROVEN,
-        ALIVE if alive > plan.lower_bound => BOUND,
+        PEAK if alive < plan.lower_bound => PROVEN,
+        PEAK if alive > plan.lower_bound => BOUND,
         label => label,
     }
 }
 
-/// The name of a line at the bound in a picture that also shows the bytes alive at each step.
-pub(super) fn bound_line(plan: &Plan) -> &'static str {
-    match bound_name(plan) {
-        ALIVE => "most bytes alive",
-        name => name,
-    }
-}
-
-/// The most bytes alive at one step if they are a lower bound, otherwise the lower bound.
+/// The peak if they are a lower bound, otherwise the lower bound.
 fn known_alive(plan: &Plan, peak: Peak) -> Bytes {
     if is_bound_by_steps(plan) { peak.bytes } else { plan.lower_bound }
 }
@@ -245,13 +277,22 @@ pub fn scoped(plan: &Plan) -> &'static str {
     match plan.scope {
         Scope::AllChoices => "plan",
         _ if plan.tensors.is_empty() => "plan with these overwrites",
-        _ => "plan with these chunks",
+        _ => "plan with these views, overwrites and copies",
+    }
+}
+
+/// The choices of a plan that a proof is limited to.
+fn choices(plan: &Plan) -> &'static str {
+    if plan.tensors.is_empty() {
+        "with these overwrites"
+    } else {
+        "with these views, overwrites and copies"
     }
 }
 
 /// The name of what [`known_alive`] returns.
 fn bound_label(plan: &Plan) -> &'static str {
-    if is_bound_by_steps(plan) { ALIVE } else { BOUND }
+    if is_bound_by_steps(plan) { PEAK } else { BOUND }
 }
 
 fn remark(plan: &Plan, peak: Peak, steps: StepNames<'_>) -> String {
@@ -261,7 +302,7 @@ fn remark(plan: &Plan, peak: Peak, steps: StepNames<'_>) -> String {
         }
         _ if !is_bound_by_steps(plan) => format!("no {} is smaller", scoped(plan)),
         0 => "nothing is ever alive".to_owned(),
-        _ => format!("the most, in {}", steps.short_name(peak.step)),
+        _ => format!("at {}", steps.short_name(peak.step)),
     }
 }
 
@@ -274,6 +315,6 @@ fn saving(plan: &Plan) -> String {
     if share < 0.0 {
         format!("the pool takes {:.1} % more", -share)
     } else {
-        format!("the pool saves {share:.1} %")
+        format!("{share:.1} % saved")
     }
 }

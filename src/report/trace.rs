@@ -44,7 +44,7 @@ pub fn trace(plan: &Plan, steps: StepNames<'_>) -> String {
     lives.sort_by_key(|&(order, _)| order);
     events.extend(lives.into_iter().map(|(_, life)| life));
     for (step, bytes) in live_bytes(plan) {
-        events.push(json!({"ph": "C", "pid": 1, "name": "bytes alive", "ts": time(step),
+        events.push(json!({"ph": "C", "pid": 1, "name": "live bytes", "ts": time(step),
             "args": {"bytes": bytes}}));
     }
     let trace = json!({

@@ -51,7 +51,7 @@ fn tensors_in_several_concatenations_are_alive_between_them() {
     assert_eq!(plan.parts.len(), 1 + 2 + 3 + 4);
     assert!(check(&plan, StepNames(Some(&sequence))) > 0);
     let words = explain(&plan, StepNames(Some(&sequence)));
-    assert!(words.contains("The pool is no larger than the bytes alive"), "{words}");
+    assert!(words.contains("The pool is no larger than the peak"), "{words}");
 }
 
 /// The models and problems of a folder that can be read; returns how many there are, and how many have shared bytes.

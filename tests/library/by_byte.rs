@@ -118,7 +118,7 @@ fn parts_of_a_buffer_are_overwritten_one_by_one(#[case] format: u64, #[case] win
     let words = explain(&plan, steps);
     let kept = "t is kept by its view a (32 B of 64 B) until step 4 (mul).";
     assert!(words.contains(kept), "{words}");
-    assert!(summary(&plan, steps, "").contains("bytes alive"), "{words}");
+    assert!(summary(&plan, steps, "").contains("peak"), "{words}");
     let chunk = &explain_json(&plan, steps)["peak"]["chunks"][0];
     assert_eq!(chunk["kept_by"], json!({"views": ["a"], "bytes": 32, "until": 4}));
     let trace: Value = serde_json::from_str(&trace(&plan, steps)).unwrap();

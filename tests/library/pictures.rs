@@ -308,7 +308,5 @@ fn a_picture_scales_to_its_place_and_describes_itself() {
     }
     let rows = |svg: &str| svg.matches("<g transform").count();
     assert!(rows(&simulation) > 3 && rows(&few) > 2 * rows(&simulation));
-    assert!(
-        map.contains("<title>best (pushdown): a pool of 192 B, 1.000 × the bytes alive</title>")
-    );
+    assert!(map.contains("<title>best (pushdown): pool 192 B (1.000 × peak)</title>"));
 }

@@ -98,7 +98,7 @@ fn the_first_model_is_planned_as_the_tool_does() {
 #[test]
 fn the_recording_is_explained_as_the_tool_does() {
     let printed = memplan(&["explain", "tests/recordings/step.pickle"]).out;
-    let (answers, _) = printed.split_once("\nThe most bytes are alive").unwrap();
+    let (answers, _) = printed.split_once("\nPeak, at step ").unwrap();
     compare_figure("recording.explain.txt", answers);
 }
 

@@ -18,7 +18,6 @@ use crate::{
         printable,
         profile::views,
         scoped,
-        summary::bound_line,
         times::Times,
     },
     sequence::{Origin, TensorId, TensorType},
@@ -111,7 +110,7 @@ struct Types<'a> {
     shapes: Vec<&'a [u64]>,
 }
 
-/// The bytes alive from each step on at which they change.
+/// The live bytes from each step on at which they change.
 #[derive(Default, Serialize)]
 struct Live {
     /// Each step as the difference to the one before, because small numbers make a small page.
@@ -353,7 +352,7 @@ impl<'a> PagePlan<'a> {
             pool: plan.pool_size,
             bound: plan.lower_bound,
             bound_name: bound_name(plan),
-            bound_line: bound_line(plan),
+            bound_line: bound_name(plan),
             naive: plan.naive_size,
             proof: if plan.proven_optimal { scoped(plan) } else { "" },
             offsets: plan.chunks.iter().map(|chunk| chunk.offset).collect(),
@@ -378,7 +377,7 @@ impl<'a> PagePool<'a> {
             size: pool.size,
             capacity: pool.capacity,
             bound: own.lower_bound,
-            bound_line: bound_line(&own),
+            bound_line: bound_name(&own),
             peak_step: Peak::of(&own).step,
             reserved: own.reserved.iter().map(|reserve| [reserve.low, reserve.high]).collect(),
             live: Live::of(&own),

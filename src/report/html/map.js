@@ -1,5 +1,5 @@
 // The map on a canvas: a pane for each pool of the plan, and of the plan beside it. All have the same steps; the
-// panes of one pool have the same addresses. In each are the chunks, and below them the bytes alive.
+// panes of one pool have the same addresses. In each are the chunks, and below them the live bytes.
 
 const canvas = document.getElementById("map");
 const tip = document.getElementById("tip");
@@ -23,7 +23,7 @@ const allSteps = () => Math.max(1, ...shownPlans().map(({ sheet }) => sheet.step
 class Pane {
   constructor(shown, row, x, y, w, h) {
     const several = shown.plan.pools.length > 1;
-    // Room for the name of the pool, the numbers of the steps, and the bytes alive.
+    // Room for the name of the pool, the numbers of the steps, and the live bytes.
     this.title = several ? 16 : 0;
     this.axis = row + 1 === shown.plan.pools.length ? AXIS : 6;
     this.timeHeight = several ? 26 : 44;
@@ -342,7 +342,7 @@ function drawLines(pen, pane) {
   pen.lineWidth = 1;
 }
 
-// The bytes alive, below the map.
+// The live bytes, below the map.
 function drawTimeline(pen, pane) {
   const { pool, x, w, timeTop: top, timeHeight: height } = pane, most = liveAt(pool.live, pool.peak_step);
   pen.save();

@@ -45,7 +45,7 @@ function byChunk(table) {
   return found;
 }
 
-// The bytes alive: the steps where they change are stored as differences.
+// The live bytes: the steps where they change are stored as differences.
 function summed({ step, bytes }) {
   let now = 0;
   return { step: step.map((gap) => (now += gap)), bytes };
@@ -211,7 +211,7 @@ class Sheet {
       .sort((a, b) => this.sizes[b] - this.sizes[a] || a - b);
   }
 
-  // The bytes alive at a step in all pools of a plan.
+  // The live bytes at a step in all pools of a plan.
   liveAt(plan, step) { return plan.pools.reduce((sum, { live }) => sum + liveAt(live, step), 0); }
 
   // The front space of a chain, down to the bottom of the pool: the highest-ending chunks below it, and

@@ -41,7 +41,7 @@ function clear() {
     `${sheet.unit === "step" ? "Steps" : "Clock sums"} run to the right, addresses up. A rectangle is a chunk of memory; a dashed edge shows where one is written over another.`,
     ...(plan.pools.length > 1 ? ["Each pool has a map of its own, with its own addresses; all have the same steps."] : []),
     ...(sheet.unit === "step" ? [] : ["There are several streams; a clock sum is the number of steps that are over, on all streams together."]),
-    `A dotted outline is a view. Hatched space is free. Below the map are the bytes alive at each ${sheet.unit}; no pool can end below the dashed line.`,
+    `A dotted outline is a view. Hatched space is free. Below the map are the live bytes at each ${sheet.unit}; no pool can end below the dashed line.`,
     `Click a chunk for its operator, its chain, its views and what it rests on. Click below the map for the chunks alive at a ${sheet.unit}.`,
     "The wheel or two fingers zoom, with Shift in time only, with Alt in addresses only; drag to pan. Keys: arrows choose the next chunk, with Shift they pan; + and - zoom, 0 shows all, P chooses the peak, Escape clears.",
   ];

@@ -11,7 +11,7 @@ function summary({ sheet, plan }) {
     : `${(plan.pool / Math.max(plan.bound, 1)).toFixed(3)} × the ${plan.bound_name}, ${size(plan.bound)}${plan.proof ? `; no ${plan.proof} is smaller` : ""}`;
   const each = plan.pools.map(({ name, size: bytes, capacity }) => `${name} ${short(bytes)}${capacity === null ? "" : ` of ${short(capacity)}`}`);
   const pools = each.length > 1 ? `${each.join(", ")}; together` : "pool";
-  return `${counted(sheet.count, "chunk")}, ${counted(sheet.steps, sheet.unit)}; ${pools} ${size(plan.pool)}, ${judgement}; one buffer each ${short(plan.naive)}`;
+  return `${counted(sheet.count, "chunk")}, ${counted(sheet.steps, sheet.unit)}; ${pools} ${size(plan.pool)}, ${judgement}; unshared ${short(plan.naive)}`;
 }
 
 // Shows what the state says, after another plan, another colour or another pane was chosen.

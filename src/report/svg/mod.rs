@@ -22,7 +22,6 @@ use crate::{
         markup::Escaped,
         printable,
         profile::{Chains, View, views},
-        summary::bound_line,
         svg::{
             frame::{Frame, Px},
             style::{COLOURS, FIXED, LETTER, PATTERN, broken, fitted, width},
@@ -158,14 +157,14 @@ fn lines(svg: &mut String, class: &str, text: &str, width: f64, y: f64) -> f64 {
 fn heading(svg: &mut String, plan: &Plan, times: Times<'_>, width: f64, height: f64) -> f64 {
     let winner = plan.winner.map_or_else(String::new, |winner| format!(" ({winner})"));
     let head = format!(
-        "{}{winner}: a pool of {}, {:.3} × the {}",
+        "{}{winner}: pool {} ({:.3} × {})",
         plan.strategy_name(),
         Size(plan.pool_size),
         plan.ratio(),
         bound_name(plan),
     );
     let more = format!(
-        "{} {}; one buffer each {}; {}, {}",
+        "{} {}; unshared {}; {}, {}",
         bound_name(plan),
         Size(plan.lower_bound),
         Size(plan.naive_size),
@@ -457,8 +456,8 @@ fn legend(plan: &Plan, times: Times<'_>, room: f64) -> Vec<Entry> {
         (seam.to_owned(), "written over"),
         (view.to_owned(), "view"),
         (rect("free"), "free"),
-        (line("live"), "bytes alive"),
-        (line("bound"), bound_line(plan)),
+        (line("live"), "live bytes"),
+        (line("bound"), bound_name(plan)),
     ];
     entries.extend(times.has_peak.then(|| (rect("peak"), "peak step")));
     let pinned = || rect("c4") + &rect("pinned");

@@ -218,5 +218,5 @@ fn a_saved_plan_is_shown_with_the_overlaps_that_its_alignment_needs() {
     assert!(planned.out.contains("112 B"), "{planned:?}");
     assert_eq!(memplan(&["verify", &sequence, &plan, "--execute"]).code, 0);
     let shown = memplan(&["show", &sequence, &plan]).out;
-    assert!(shown.starts_with("a pool of 112 B, 1.000 x the bytes alive, 112 B\n"), "{shown}");
+    assert!(shown.starts_with("pool 112 B (1.000 x peak)\n"), "{shown}");
 }

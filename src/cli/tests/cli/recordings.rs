@@ -46,9 +46,7 @@ fn the_answers_are_numbers_in_json() {
 fn what_the_allocator_did_is_drawn_beside_the_plan() {
     let run = memplan(&["show", SNAPSHOT, "--height", "8"]);
     assert_eq!(run.code, 0, "{}", run.err);
-    for text in
-        ["as allocated, cuda:0:", "a pool of 13.0 MiB", "planned, cuda:0:", "a pool of 10.0 MiB"]
-    {
+    for text in ["as allocated, cuda:0:", "pool 13.0 MiB", "planned, cuda:0:", "pool 10.0 MiB"] {
         assert!(run.out.contains(text), "no {text} in {}", run.out);
     }
     let folder = tempfile::tempdir().unwrap();
@@ -74,7 +72,7 @@ fn a_plan_of_a_recording_is_right() {
 }
 
 #[rstest]
-#[case(&["explain", EXAMPLE, "--device", "cpu"], "--device is for recordings of allocations")]
+#[case(&["explain", EXAMPLE, "--device", "cpu"], "--device applies only to recordings of allocations")]
 #[case(&["explain", SNAPSHOT, "--device", "cpu"], "recorded are cuda:0, cuda:1")]
 #[case(&["show", SNAPSHOT, PROFILE, EXAMPLE, "-o", "x.html"], "either other recordings or plans of the first")]
 #[case(&["show", SNAPSHOT, "--reorder"], "--reorder is not for recordings")]

@@ -21,10 +21,10 @@ use crate::{
 #[case::yes(&["--strategy", "naive", "--capacity", "24576"], 0, "fits the capacity of 24.0 KiB (24 576 B)\n")]
 #[case::yes_in_another_unit(&["--capacity", "15KiB"], 0, "fits the capacity of 15.0 KiB (15 360 B)\n")]
 #[case::no_by_live_bytes(&["--strategy", "naive", "--capacity", "14335"], 1,
-    "does not fit: capacity 14.0 KiB (14 335 B), but every plan needs at least 14.0 KiB (14 336 B) (proven) under these rules: in place: as declared\n")]
+    "does not fit: capacity 14.0 KiB (14 335 B), but every plan needs at least 14.0 KiB (14 336 B) (proven) under these rules: in-place as declared\n")]
 #[case::yes_with_an_overwrite_less(&["--capacity", "14336"], 0, "fits the capacity of 14.0 KiB (14 336 B)\n")]
 #[case::not_known(&["--strategy", "naive", "--capacity", "15360"], 1,
-    "unknown: the smallest pool found so far, 21.0 KiB (21 504 B), exceeds the capacity of 15.0 KiB (15 360 B); it is 1.500 x the bytes alive, 14.0 KiB (14 336 B); --strategy optimal searches for a plan that fits\n")]
+    "unknown: the smallest pool found so far, 21.0 KiB (21 504 B), exceeds the capacity of 15.0 KiB (15 360 B); it is 1.500 x the peak, 14.0 KiB (14 336 B); --strategy optimal searches for a plan that fits\n")]
 fn a_capacity_is_a_question_with_three_answers(
     #[case] words: &[&str],
     #[case] code: i32,
@@ -68,16 +68,16 @@ fn a_search_proves_that_no_plan_fits() {
     assert_eq!((run.code, run.out.as_str(), run.err.as_str()), (1, "", answer));
 }
 
-/// A bound that the search raised is not called the bytes alive.
+/// A bound that the search raised is not called the peak.
 #[test]
 fn proven_bytes_and_live_bytes_are_distinguished() {
     let run = memplan(&["explain", TIED, "--strategy", "optimal"]);
     for text in [
-        "\nbytes alive     14.0 KiB (14 336 B)   the most, in step 5\n",
-        "\nproven bound    15.0 KiB (15 360 B)   no plan is smaller (proven)\n",
-        "The most bytes are alive in step 5: 14.0 KiB (14 336 B), in 3 chunks.\n   57.1 %",
+        "\npeak          14.0 KiB (14 336 B)  at step 5\n",
+        "pool          15.0 KiB (15 360 B)  = proven bound: proven minimal\n",
+        "Peak, at step 5: 14.0 KiB (14 336 B), in 3 chunks:\n   57.1 %",
         "1.00 KiB (1 024 B) of the pool (6.7 %) is free even in step 5.\n",
-        "No plan is smaller under these rules (proven).\n",
+        "No plan is smaller (proven).\n",
     ] {
         assert!(run.out.contains(text), "no {text} in {}", run.out);
     }
@@ -91,19 +91,19 @@ fn chunks_that_do_not_fit_are_explained() {
         "It does not fit into 15.0 KiB (15 359 B): these 3 chunks alone do not.",
         "  6.00 KiB  b, steps 1 to 5, with what is written over it",
         "  17.0 KiB  together",
-        "At most 14.0 KiB (14 336 B) of them are alive at once, in step 5; yet in every\nlayout",
-        "without any one of\nthem, the others fit.",
+        "Their peak is 14.0 KiB (14 336 B), at step 5; but in every layout within the\ncapacity, two of them that are alive together overlap",
+        "Shrink any one of these and the rest fit.\n",
     ] {
         assert!(run.out.contains(text), "no {text} in {}", run.out);
     }
     let run = memplan(&["explain", TIED, "--strategy", "optimal", "--capacity", "14335"]);
     assert_eq!(run.code, 1);
-    let text = "In step 5 14.0 KiB (14 336 B) of them are alive, 1 B more than the capacity.";
+    let text = "At step 5, 14.0 KiB (14 336 B) of them are alive: 1 B more than the capacity.";
     assert!(run.out.contains(text), "{}", run.out);
     let run = memplan(&["explain", TIED, "--strategy", "optimal", "--capacity", "15360"]);
     assert_eq!((run.code, run.err.as_str()), (0, ""));
-    let text = "It fits: a pool of 15.0 KiB (15 360 B) suffices; the capacity is 15.0 KiB (15 360 B).\n\
-        The pool is 1.071 x the bytes alive, 14.0 KiB (14 336 B).\n";
+    let text = "It fits: pool 15.0 KiB (15 360 B), capacity 15.0 KiB (15 360 B).\n\
+        The pool is 1.071 x the peak, 14.0 KiB (14 336 B).\n";
     assert_eq!(run.out, text);
 }
 
@@ -127,7 +127,7 @@ fn a_search_without_a_proof_reports_that(#[case] limit: &[&str]) {
     for strategy in ["optimal", "best"] {
         let args = ["plan", input.to_str().unwrap(), "--strategy", strategy];
         let run = memplan(&[&args, limit].concat());
-        let words = " x the bytes alive; not proven the";
+        let words = " x peak: not proven minimal";
         assert!(run.code == 0 && run.out.contains(words), "{run:?}");
     }
 }

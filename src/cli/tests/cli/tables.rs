@@ -236,7 +236,7 @@ fn one_bad_file_does_not_hide_the_others() {
             assert_eq!(inputs[1]["bytes_alive"], 14336);
             assert_eq!(inputs[2]["input"], "Cargo.toml");
         } else {
-            assert!(run.out.starts_with(&format!("{EXAMPLE}\n  bytes alive")), "{}", run.out);
+            assert!(run.out.starts_with(&format!("{EXAMPLE}\n  peak")), "{}", run.out);
         }
     }
     let run = memplan(&["compare", "nowhere.json"]);

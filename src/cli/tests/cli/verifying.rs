@@ -18,8 +18,8 @@ fn a_plan_is_written_verified_and_found_wrong_when_it_is() {
         assert_eq!(memplan(&["plan", EXAMPLE, "--strategy", "pushdown", "-o", &plan]).code, 0);
         let run = memplan(&["verify", EXAMPLE, &plan]);
         assert_eq!((run.code, &run.out[..8]), (0, "correct:"), "{run:?}");
-        let end = "chunks, 6 tensors\npool            15.0 KiB (15 360 B)   1.071 x the bytes alive\n\
-            bytes alive     14.0 KiB (14 336 B)   the most at one step\n";
+        let end = "chunks, 6 tensors\npool  15.0 KiB (15 360 B)  = 1.071 x peak\n\
+            peak  14.0 KiB (14 336 B)  the most bytes live at one step\n";
         let end =
             if format == "csv" { end.replace("6 tensors", "0 tensors") } else { end.to_owned() };
         assert!(run.out.ends_with(&end), "{}", run.out);
@@ -44,9 +44,9 @@ fn a_bound_that_only_a_search_can_prove_is_called_a_claim() {
     assert_eq!(memplan(&["plan", TIED, "--strategy", "optimal", "-o", &plan]).code, 0);
     let run = memplan(&["verify", TIED, &plan]);
     let expected = "correct: 5 chunks, 0 tensors\n\
-        pool            15.0 KiB (15 360 B)   1.071 x the bytes alive\n\
-        bytes alive     14.0 KiB (14 336 B)   the most at one step\n\
-        claimed bound   15.0 KiB (15 360 B)   by the plan file, not checked\n";
+        pool           15.0 KiB (15 360 B)  = 1.071 x peak\n\
+        peak           14.0 KiB (14 336 B)  the most bytes live at one step\n\
+        claimed bound  15.0 KiB (15 360 B)  by the plan file, not checked\n";
     assert_eq!((run.code, run.out.as_str()), (0, expected));
 }
 
@@ -70,8 +70,8 @@ fn a_csv_plan_is_explained_with_the_figures_of_its_input() {
     let run = memplan(&["explain", EXAMPLE, &csv]);
     assert_eq!((run.code, run.err.as_str()), (0, ""));
     for text in [
-        "1.500 x the bytes alive\n",
-        "14.0 KiB (14 336 B)   the most, in step 5 (concat)\n",
+        "= 1.500 x peak\n",
+        "14.0 KiB (14 336 B)  at step 5 (concat)\n",
         "; strategy unknown\n",
         "  8.00 KiB  e, step 5\n",
     ] {
@@ -168,7 +168,7 @@ fn a_bound_in_a_plan_file_is_a_claim_unless_it_is_counted() {
         assert_eq!(run.code, 0, "{}", run.err);
         let claim = run.out.lines().find(|line| line.starts_with("claimed bound")).unwrap();
         assert!(claim.contains(claimed), "{}", run.out);
-        assert!(claim.ends_with("   by the plan file, not checked"), "{}", run.out);
+        assert!(claim.ends_with("  by the plan file, not checked"), "{}", run.out);
         assert!(!run.out.contains("proven") && !run.out.contains("is smaller"));
         let run = memplan(&["explain", TIED, &forged, "--json"]);
         let found: serde_json::Value = serde_json::from_str(&run.out).unwrap();

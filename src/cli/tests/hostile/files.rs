@@ -226,7 +226,7 @@ fn standard_output_that_is_a_file_is_not_replaced() {
     let text = fs::read_to_string(path).unwrap();
     let (before, rest) = text.split_once("// A plan by memplan").unwrap();
     assert_eq!(before, "before\n");
-    assert!(rest.contains("bytes alive"), "the summary follows: {text}");
+    assert!(rest.contains("peak"), "the summary follows: {text}");
 }
 
 /// A pipe with a reader gets the whole plan.
