@@ -12,6 +12,7 @@ use std::{
 use clap::{Args, Parser, Subcommand};
 use memplan::{Input, Limits, Planner, Step, Strategy, recompute};
 
+use groups::{INPUT, LIMITS, OUTPUT, PLANNING};
 pub(crate) use groups::{InputArgs, LaterArgs, OrderArgs, PlacingArgs, SearchArgs, StrategyArgs};
 pub(crate) use values::Emit;
 pub(crate) use values::SharedNames;
@@ -24,17 +25,24 @@ use values::{capacity, steps, strategies};
     name = "memplan",
     version,
     max_term_width = 80,
-    after_help = "Without a command, plans a built-in network and shows its memory map.\nExit code: 0 success, 1 the plan is wrong or does not fit, 2 bad usage or bad input."
+    disable_help_flag = true,
+    after_help = "Without a command, plans a built-in network and shows its memory map.\n`memplan man COMMAND` says more about each option.\nExit code: 0 success, 1 the plan is wrong or does not fit, 2 bad usage or bad input."
 )]
 pub(crate) struct Arguments {
-    /// Print only results and errors: no notes, warnings or progress and, with -o, no summary.
+    /// Print only results and errors.
+    ///
+    /// No notes, warnings or progress and, with -o, no summary.
     #[arg(short, long, global = true, conflicts_with = "verbose")]
     pub(crate) quiet: bool,
-    /// Log to standard error: -v each plan, -vv each pass and every in-place request that is
-    /// dropped, -vvv every event. `RUST_LOG`, if set, is used instead, and can name passes, such
-    /// as `RUST_LOG=memplan::simulate=trace`.
+    /// Log: -v plans, -vv passes and decisions, -vvv events.
+    ///
+    /// Goes to standard error. `RUST_LOG`, if set, is used instead, and can name passes, such as
+    /// `RUST_LOG=memplan::simulate=trace`.
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     pub(crate) verbose: u8,
+    /// Print help.
+    #[arg(short, long, global = true, action = clap::ArgAction::HelpShort)]
+    help: Option<bool>,
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
 }
@@ -84,38 +92,44 @@ pub(crate) struct PlanArgs {
     pub(crate) planning: StrategyArgs,
     #[command(flatten)]
     pub(crate) later: LaterArgs,
-    /// Look for a better order of the operators first, and plan it; the plan, as JSON, states the
-    /// order. --effort and --time-limit then also limit this search.
-    #[arg(long, conflicts_with_all = ["csv", "after"])]
+    /// Look for a better order of the operators first.
+    ///
+    /// The plan, as JSON, states the order. --effort and --time-limit then also limit this search.
+    #[arg(long, conflicts_with_all = ["csv", "after"], help_heading = PLANNING)]
     pub(crate) reorder: bool,
-    /// Write the plan to a file, .json or .csv. For a TensorFlow Lite model, .tflite writes the model
-    /// with the plan in its metadata, if the runtime takes less memory with it.
-    #[arg(short, long, value_name = "PLAN")]
+    /// Write the plan: .json, .csv or .tflite.
+    ///
+    /// For a TensorFlow Lite model, .tflite writes the model with the plan in its metadata, if the
+    /// runtime takes less memory with it.
+    #[arg(short, long, value_name = "PLAN", help_heading = OUTPUT)]
     pub(crate) output: Option<PathBuf>,
-    /// With -o PLAN.tflite, replace a plan that the model already has.
-    #[arg(long, requires = "output", conflicts_with = "after")]
+    /// With -o PLAN.tflite, replace the plan in the model.
+    #[arg(long, requires = "output", conflicts_with = "after", help_heading = OUTPUT)]
     pub(crate) replace: bool,
-    /// Write the plan of a TensorFlow Lite model as C++ source, for the runtime's planner that takes
-    /// all offsets from a struct.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["reorder", "after"])]
+    /// Write the plan of a .tflite model as C++ source.
+    ///
+    /// For the runtime's planner that takes all offsets from a struct.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["reorder", "after"], help_heading = OUTPUT)]
     pub(crate) c_struct: Option<PathBuf>,
-    /// Plan within a pool of this size, such as 1048576 or 1MiB. Best and optimal search for a plan
-    /// that fits or a proof that none does. If no plan fits, nothing is written and the exit code is
-    /// 1.
-    #[arg(long, value_name = "SIZE", value_parser = capacity)]
+    /// Fit the plan into this size, such as 1MiB.
+    ///
+    /// best and optimal search for a plan that fits or a proof that none does. If no plan fits, nothing
+    /// is written and the exit code is 1.
+    #[arg(long, value_name = "SIZE", value_parser = capacity, help_heading = LIMITS)]
     pub(crate) capacity: Option<u64>,
-    /// Print the plan as source, or write it to the file of -o: a C header with the size of the arena
-    /// and the offset of each tensor.
-    #[arg(long, value_name = "FORM", conflicts_with_all = ["json", "csv", "table"])]
+    /// Print the plan as source, or write it to -o.
+    ///
+    /// A C header with the size of the arena and the offset of each tensor.
+    #[arg(long, value_name = "FORM", conflicts_with_all = ["json", "csv", "table"], help_heading = OUTPUT)]
     pub(crate) emit: Option<Emit>,
     /// Print every offset.
-    #[arg(long, conflicts_with_all = ["json", "csv"])]
+    #[arg(long, conflicts_with_all = ["json", "csv"], help_heading = OUTPUT)]
     pub(crate) table: bool,
     /// Print the plan as JSON.
-    #[arg(long, conflicts_with = "csv")]
+    #[arg(long, conflicts_with = "csv", help_heading = OUTPUT)]
     pub(crate) json: bool,
     /// Print the plan as MiniMalloc's CSV.
-    #[arg(long)]
+    #[arg(long, help_heading = OUTPUT)]
     pub(crate) csv: bool,
 }
 
@@ -126,25 +140,30 @@ pub(crate) struct VerifyArgs {
     /// The plan, .json or .csv, or a TensorFlow Lite model with a plan in its metadata.
     #[arg(required_unless_present = "addresses")]
     plan: Option<PathBuf>,
-    /// Audit a run of another runtime instead of a plan: a file, .json or .csv, with the address that
-    /// each tensor had. The operators are run on a shadow of that memory.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["plan", "execute", "after", "alignment", "padding"])]
+    /// Audit the addresses of a run instead of a plan.
+    ///
+    /// A file, .json or .csv, with the address that each tensor had in another runtime. The operators
+    /// are run on a shadow of that memory.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["plan", "execute", "after", "alignment", "padding"], help_heading = INPUT)]
     pub(crate) addresses: Option<PathBuf>,
-    /// Also run the operators on a shadow of the pool, and follow every byte; needs operators and a
-    /// plan with tensors.
-    #[arg(long)]
+    /// Also run the operators on a shadow of the pool.
+    ///
+    /// Follows every byte. Needs operators and a plan with tensors.
+    #[arg(long, help_heading = PLANNING)]
     pub(crate) execute: bool,
     #[command(flatten)]
     pub(crate) reading: InputArgs,
     #[command(flatten)]
     pub(crate) later: LaterArgs,
-    /// Alignment in bytes that the plan must have, or a multiple of it [default: any for a model, the
-    /// problem's own for a problem].
-    #[arg(long, value_name = "BYTES")]
+    /// Alignment that the plan must have, in bytes.
+    ///
+    /// Or a multiple of it. The default is any for a model, and the problem's own for a problem.
+    #[arg(long, value_name = "BYTES", help_heading = PLANNING)]
     pub(crate) alignment: Option<u64>,
-    /// Bytes that the plan must add to every chunk, at least [default: 0 for a model, the problem's own
-    /// for a problem].
-    #[arg(long, value_name = "BYTES")]
+    /// Least padding that the plan must have, in bytes.
+    ///
+    /// The default is 0 for a model, and the problem's own for a problem.
+    #[arg(long, value_name = "BYTES", help_heading = PLANNING)]
     pub(crate) padding: Option<u64>,
 }
 
@@ -166,11 +185,11 @@ pub(crate) struct CompareArgs {
     pub(crate) searching: SearchArgs,
     #[command(flatten)]
     pub(crate) placing: PlacingArgs,
-    /// Look for a better order of the operators as well, and plan it with best.
-    #[arg(long)]
+    /// Also plan a better order of the operators with best.
+    #[arg(long, help_heading = PLANNING)]
     pub(crate) reorder: bool,
     /// Print JSON.
-    #[arg(long)]
+    #[arg(long, help_heading = OUTPUT)]
     pub(crate) json: bool,
 }
 
@@ -184,8 +203,8 @@ pub(crate) struct ShowArgs {
     pub(crate) plan: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) reading: InputArgs,
-    /// The planner, or several separated by commas for an .html file.
-    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = strategies())]
+    /// Planner; for .html, several separated by commas.
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = strategies(), help_heading = PLANNING)]
     strategy: Vec<Strategy>,
     #[command(flatten)]
     pub(crate) searching: SearchArgs,
@@ -193,23 +212,29 @@ pub(crate) struct ShowArgs {
     pub(crate) placing: PlacingArgs,
     #[command(flatten)]
     pub(crate) later: LaterArgs,
-    /// Width of the text map in columns [default: the terminal's, or 80], or of an .svg in pixels.
-    #[arg(long, value_name = "N")]
+    /// Width of the map in columns, or of an .svg in pixels.
+    ///
+    /// The default is the width of the terminal, or 80 columns.
+    #[arg(long, value_name = "N", help_heading = OUTPUT)]
     pub(crate) width: Option<usize>,
     /// Height of the text map in lines.
-    #[arg(long, value_name = "LINES", default_value_t = 24)]
+    #[arg(long, value_name = "LINES", default_value_t = 24, help_heading = OUTPUT)]
     pub(crate) height: usize,
-    /// Look for a better order of the operators, and draw both maps on one scale, as .svg or text.
-    #[arg(long, conflicts_with_all = ["plan", "simulation", "after"])]
+    /// Draw a better order of the operators as well.
+    ///
+    /// Both maps are drawn on one scale, as .svg, .html or text.
+    #[arg(long, conflicts_with_all = ["plan", "simulation", "after"], help_heading = PLANNING)]
     pub(crate) reorder: bool,
-    /// Draw both queues after each event of the simulation of pushdown, as .svg.
-    #[arg(long, conflicts_with_all = ["plan", "strategy"])]
+    /// Draw the queues of pushdown after each event, as .svg.
+    #[arg(long, conflicts_with_all = ["plan", "strategy"], help_heading = OUTPUT)]
     pub(crate) simulation: bool,
-    /// Draw only the events of these steps of the simulation, such as 2..4.
-    #[arg(long, value_name = "FROM..TO", requires = "simulation", value_parser = steps)]
+    /// Only these steps of the simulation, such as 2..4.
+    ///
+    /// Half-open: 2..4 draws steps 2 and 3.
+    #[arg(long, value_name = "FROM..TO", requires = "simulation", value_parser = steps, help_heading = OUTPUT)]
     pub(crate) steps: Option<Range<Step>>,
-    /// Write the map to a file: .svg, .html (interactive), .json (for Perfetto) or .txt.
-    #[arg(short, long, value_name = "FILE")]
+    /// Write .svg, .html, .json (for Perfetto) or .txt.
+    #[arg(short, long, value_name = "FILE", help_heading = OUTPUT)]
     pub(crate) output: Option<PathBuf>,
 }
 
@@ -244,14 +269,16 @@ pub(crate) struct ExplainArgs {
     pub(crate) planning: StrategyArgs,
     #[command(flatten)]
     pub(crate) later: LaterArgs,
-    /// Look for a better order of the operators first, and explain what it saves and its plan.
-    #[arg(long, conflicts_with_all = ["plan", "capacity", "after"])]
+    /// Look for a better order of the operators first.
+    ///
+    /// Explains what it saves, and its plan.
+    #[arg(long, conflicts_with_all = ["plan", "capacity", "after"], help_heading = PLANNING)]
     pub(crate) reorder: bool,
-    /// Show which chunks do not fit together into a pool of this size, such as 1048576 or 1MiB.
-    #[arg(long, value_name = "SIZE", value_parser = capacity, conflicts_with = "plan")]
+    /// Show which chunks do not fit into this size.
+    #[arg(long, value_name = "SIZE", value_parser = capacity, conflicts_with = "plan", help_heading = LIMITS)]
     pub(crate) capacity: Option<u64>,
     /// Print JSON.
-    #[arg(long, conflicts_with = "capacity")]
+    #[arg(long, conflicts_with = "capacity", help_heading = OUTPUT)]
     pub(crate) json: bool,
 }
 
@@ -265,12 +292,14 @@ pub(crate) struct ReorderArgs {
     searching: OrderArgs,
     #[command(flatten)]
     pub(crate) placing: PlacingArgs,
-    /// Write the operators in the order found or, if no order is better, in the given order: as .onnx
-    /// for a model, where nothing else changes, or as .json.
-    #[arg(short, long, value_name = "OUT")]
+    /// Write the operators in the new order.
+    ///
+    /// In the order found or, if no order is better, in the given order: as .onnx or .tflite for a
+    /// model, where nothing else changes, or as .json.
+    #[arg(short, long, value_name = "OUT", help_heading = OUTPUT)]
     pub(crate) output: Option<PathBuf>,
     /// Print JSON, with the order.
-    #[arg(long)]
+    #[arg(long, help_heading = OUTPUT)]
     pub(crate) json: bool,
 }
 
@@ -334,7 +363,7 @@ pub(crate) struct OpsArgs {
     #[command(flatten)]
     pub(crate) reading: InputArgs,
     /// Print JSON.
-    #[arg(long)]
+    #[arg(long, help_heading = OUTPUT)]
     pub(crate) json: bool,
 }
 
@@ -348,10 +377,12 @@ pub(crate) struct ConvertArgs {
     pub(crate) placing: PlacingArgs,
     #[command(flatten)]
     pub(crate) later: LaterArgs,
-    /// Lower an operator sequence and write the problem. Concatenations copy their inputs in it.
-    #[arg(long)]
+    /// Lower an operator sequence and write the problem.
+    ///
+    /// Concatenations copy their inputs in it.
+    #[arg(long, help_heading = OUTPUT)]
     pub(crate) lower: bool,
     /// The file to write, .json or .csv.
-    #[arg(short, long, value_name = "OUT")]
+    #[arg(short, long, value_name = "OUT", help_heading = OUTPUT)]
     pub(crate) output: PathBuf,
 }

@@ -22,57 +22,76 @@ use crate::{
     files,
 };
 
+/// The headings of options in the help.
+pub(super) const INPUT: &str = "Input";
+pub(super) const SHARING: &str = "What may share memory";
+pub(super) const PLANNING: &str = "Planning";
+pub(super) const LIMITS: &str = "Limits";
+pub(super) const OUTPUT: &str = "Output";
+
 /// The input, and how it is lowered.
 #[derive(Debug, Args)]
 #[allow(clippy::struct_excessive_bools, reason = "independent switches of the command line")]
 pub(crate) struct InputArgs {
-    /// Format of the input, if its name does not show it.
-    #[arg(long, value_name = "FORMAT")]
+    /// Format of the input, if the extension does not tell.
+    #[arg(long, value_name = "FORMAT", help_heading = INPUT)]
     pub(crate) format: Option<FormatName>,
-    /// The device of a recording of allocations, such as cuda:0 [default: the one that needs the most
-    /// bytes].
-    #[arg(long, value_name = "NAME")]
+    /// Device of a recording, such as cuda:0.
+    ///
+    /// By default, the device that needs the most bytes.
+    #[arg(long, value_name = "NAME", help_heading = INPUT)]
     pub(crate) device: Option<String>,
     #[command(flatten)]
     pub(crate) sizes: SizeArgs,
-    /// Put the model's inputs into the pool as well.
-    #[arg(long)]
+    /// Put the model's inputs into the pool.
+    #[arg(long, help_heading = SHARING)]
     inputs: bool,
-    /// Put the model's weights into the pool as well.
-    #[arg(long)]
+    /// Put the model's weights into the pool.
+    #[arg(long, help_heading = SHARING)]
     weights: bool,
-    /// Give views memory of their own, except where a required update goes through them.
-    #[arg(long)]
+    /// Give views memory of their own.
+    ///
+    /// A required update through a view still shares memory.
+    #[arg(long, help_heading = SHARING)]
     no_views: bool,
-    /// Give the inputs of a concatenation memory of their own. By default they lie inside its output
-    /// where possible, so that nothing is left to copy.
-    #[arg(long)]
+    /// Copy the inputs of concatenations.
+    ///
+    /// By default they lie inside the output where possible, so that nothing is left to copy.
+    #[arg(long, help_heading = SHARING)]
     no_gathers: bool,
-    /// Outputs that the runtime's kernels can write over an input [default: rows].
-    #[arg(long, value_name = "PROFILE", value_parser = profiles(), conflicts_with = "no_inplace")]
+    /// What kernels can write over an input [default: rows].
+    #[arg(long, value_name = "PROFILE", value_parser = profiles(), conflicts_with = "no_inplace", help_heading = SHARING)]
     inplace: Option<InPlace>,
+    /// What single kernels can do, from a file or by name.
+    ///
     /// For an ONNX model, a file with the profiles of individual operators, one per line, such as
     /// `Softmax none`. For a TensorFlow Lite model, the kernels that run it: reference, cmsis-nn,
     /// cmsis-nn-dsp or cmsis-nn-mve [default: reference].
-    #[arg(long, value_name = "FILE|NAME")]
+    #[arg(long, value_name = "KERNELS", help_heading = SHARING)]
     pub(crate) kernels: Option<PathBuf>,
-    /// The runtime of a TensorFlow Lite model [default: tflite-micro].
-    #[arg(long, value_name = "NAME", value_parser = runtimes())]
+    /// Runtime of a .tflite model [default: tflite-micro].
+    #[arg(long, value_name = "NAME", value_parser = runtimes(), help_heading = INPUT)]
     pub(crate) runtime: Option<tflite::Runtime>,
-    /// For a TensorFlow Lite model, a file with the scratch memory of operators whose kernels
-    /// memplan does not know, one per line, such as `CONV_2D 2304` or, for operator 4, `4 1024 16`.
-    #[arg(long, value_name = "FILE")]
+    /// Scratch memory of single kernels of a .tflite model.
+    ///
+    /// A file with the scratch memory of operators whose kernels memplan does not know, one per line,
+    /// such as `CONV_2D 2304` or, for operator 4, `4 1024 16`.
+    #[arg(long, value_name = "FILE", help_heading = INPUT)]
     pub(crate) scratch: Option<PathBuf>,
-    /// Let the outputs of convolutions and pooling operators of a TensorFlow Lite model begin below
-    /// their inputs and reach over them, as far as the loops of the kernels allow. Needs --kernels,
-    /// because the plan is wrong for other kernels.
-    #[arg(long, requires = "kernels", conflicts_with = "no_inplace")]
+    /// Let outputs of a .tflite model begin below inputs.
+    ///
+    /// The outputs of convolutions and pooling operators may begin below their inputs and reach over
+    /// them, as far as the loops of the kernels allow. Needs --kernels, because the plan is wrong for
+    /// other kernels.
+    #[arg(long, requires = "kernels", conflicts_with = "no_inplace", help_heading = SHARING)]
     pub(crate) overlap: bool,
-    /// Same as --inplace none: write no output over an input unless it is required.
-    #[arg(long)]
+    /// Same as --inplace none.
+    ///
+    /// Writes no output over an input unless it is required.
+    #[arg(long, help_heading = SHARING)]
     no_inplace: bool,
-    /// The largest file to read.
-    #[arg(long, value_name = "SIZE", value_parser = capacity, default_value = "2GiB")]
+    /// Largest file to read.
+    #[arg(long, value_name = "SIZE", value_parser = capacity, default_value = "2GiB", help_heading = INPUT)]
     pub(crate) max_input: u64,
 }
 
@@ -138,13 +157,16 @@ impl InputArgs {
 /// Inputs that run later in the same pool.
 #[derive(Debug, Args)]
 pub(crate) struct LaterArgs {
-    /// Another input that runs after the first one, in the same pool; may be given again. Chunks are
-    /// then named by the file and their own name, such as decode/x.
-    #[arg(long, value_name = "FILE")]
+    /// Another input that runs later in the same pool.
+    ///
+    /// May be repeated. Chunks are then named by the file and their own name, such as decode/x.
+    #[arg(long, value_name = "FILE", help_heading = INPUT)]
     pub(crate) after: Vec<PathBuf>,
-    /// Chunks of two inputs that are the same memory and stay alive from the first step to the last,
-    /// such as prefill/kv=decode/kv; the name of the file may be omitted where only one has such a chunk.
-    #[arg(long, value_name = "NAME=NAME", value_parser = shared, requires = "after")]
+    /// Chunks of two inputs that are the same memory.
+    ///
+    /// They stay alive from the first step to the last, such as prefill/kv=decode/kv; the name of the
+    /// file may be omitted where only one has such a chunk.
+    #[arg(long, value_name = "NAME=NAME", value_parser = shared, requires = "after", help_heading = INPUT)]
     pub(crate) share: Vec<SharedNames>,
 }
 
@@ -158,38 +180,45 @@ impl LaterArgs {
 /// The sizes that a model leaves open.
 #[derive(Debug, Args)]
 pub(crate) struct SizeArgs {
-    /// Sizes of symbolic dimensions of an ONNX model, separated by commas; the largest size of one
-    /// that is known only at run time. With a range, such as batch=1..8, the plan holds for every
-    /// run with its sizes.
-    #[arg(long = "dim", value_name = "NAME=N", value_parser = dimensions)]
+    /// Size of a symbolic dimension: batch=8 or batch=1..8.
+    ///
+    /// Several are separated by commas. For a dimension that is known only at run time, give its
+    /// largest size. With a range, the plan holds for every run with its sizes, the last one included.
+    #[arg(long = "dim", value_name = "NAME=N", value_parser = dimensions, help_heading = INPUT)]
     dims: Vec<Dimensions>,
-    /// Size of every dimension that is otherwise unknown.
-    #[arg(long, value_name = "N")]
+    /// Size of every other unknown dimension.
+    #[arg(long, value_name = "N", help_heading = INPUT)]
     dim_default: Option<u64>,
-    /// Shape of a tensor, such as x=1x128x768, with ? for a size that is left open; the largest shape
-    /// for a tensor that the model computes. TensorFlow Lite Micro cannot change the shapes of inputs, so
-    /// for a TensorFlow Lite model this is for --runtime tflite.
-    #[arg(long = "shape", value_name = "TENSOR=SHAPE", value_parser = shape)]
+    /// Shape of a tensor, such as x=1x128x768.
+    ///
+    /// A ? leaves a size open. For a tensor that the model computes, give its largest shape. TensorFlow
+    /// Lite Micro cannot change the shapes of inputs, so for a TensorFlow Lite model this is for
+    /// --runtime tflite.
+    #[arg(long = "shape", value_name = "NAME=SHAPE", value_parser = shape, help_heading = INPUT)]
     shapes: Vec<(String, Vec<Option<u64>>)>,
-    /// Element type of a tensor of which the model does not state it, such as x=float.
-    #[arg(long = "type", value_name = "TENSOR=TYPE", value_parser = named)]
+    /// Element type of a tensor, such as x=float.
+    ///
+    /// Needed where the model does not state it.
+    #[arg(long = "type", value_name = "NAME=TYPE", value_parser = named, help_heading = INPUT)]
     types: Vec<(String, String)>,
-    /// Value of an input or another tensor that is the same in every run, such as rate=16000 or
-    /// size=[480,640].
-    #[arg(long = "value", value_name = "TENSOR=V", value_parser = named)]
+    /// Value of a tensor, such as rate=16000.
+    ///
+    /// An input or another tensor that is the same in every run; a list is written as size=[480,640].
+    #[arg(long = "value", value_name = "NAME=V", value_parser = named, help_heading = INPUT)]
     values: Vec<(String, String)>,
-    /// Make a tensor in the memory of an input of the model, such as past=present: a cache and its next
-    /// state, which must have the same size.
-    #[arg(long = "state", value_name = "INPUT=NEXT", value_parser = named)]
+    /// Make a tensor in an input's memory: past=present.
+    ///
+    /// For a cache and its next state, which must have the same size.
+    #[arg(long = "state", value_name = "INPUT=NEXT", value_parser = named, help_heading = INPUT)]
     states: Vec<(String, String)>,
-    /// Keep a tensor of an ONNX model to the end, as if the model returned it.
-    #[arg(long = "keep", value_name = "TENSOR")]
+    /// Keep a tensor to the end, as if it were returned.
+    #[arg(long = "keep", value_name = "NAME", help_heading = INPUT)]
     kept: Vec<String>,
-    /// If a tensor's declared shape differs from the inferred one, use the inferred shape.
-    #[arg(long, conflicts_with = "trust_declared")]
+    /// Where shapes differ, use the inferred one.
+    #[arg(long, conflicts_with = "trust_declared", help_heading = INPUT)]
     trust_inference: bool,
-    /// If a tensor's declared shape differs from the inferred one, use the declared shape.
-    #[arg(long)]
+    /// Where shapes differ, use the declared one.
+    #[arg(long, help_heading = INPUT)]
     trust_declared: bool,
 }
 
@@ -254,8 +283,8 @@ impl SizeArgs {
 /// The planner and its options.
 #[derive(Debug, Args)]
 pub(crate) struct StrategyArgs {
-    /// The planner.
-    #[arg(long, value_name = "NAME", default_value_t, value_parser = strategies())]
+    /// Planner.
+    #[arg(long, value_name = "NAME", default_value_t, value_parser = strategies(), help_heading = PLANNING)]
     pub(crate) strategy: Strategy,
     #[command(flatten)]
     pub(crate) searching: SearchArgs,
@@ -281,19 +310,24 @@ impl StrategyArgs {
 /// The limits of a search.
 #[derive(Debug, Args)]
 pub(crate) struct SearchArgs {
-    /// Search nodes for best and optimal; a million takes about a second [default: 50000, and 75000
-    /// more for each percent above the lower bound, up to 1.5 million; 200000 more for problems of more
-    /// than 1000 chains].
-    #[arg(long, value_name = "NODES", value_parser = clap::value_parser!(u64).range(1..))]
+    /// Search nodes of best and optimal [default: adaptive].
+    ///
+    /// A million nodes take about a second. The default is 50000, and 75000 more for each percent above
+    /// the lower bound, up to 1.5 million; 200000 more for problems of more than 1000 chains.
+    #[arg(long, value_name = "NODES", value_parser = clap::value_parser!(u64).range(1..), help_heading = LIMITS)]
     effort: Option<u64>,
-    /// Time limit, such as 2s or 500ms. best, optimal and first-fit end with their best plan so far, which
-    /// depends on the machine; the others end with an error.
-    #[arg(long, value_name = "TIME", value_parser = duration)]
+    /// Time limit, such as 2s or 500ms.
+    ///
+    /// best, optimal and first-fit end with their best plan so far, which depends on the machine; the
+    /// others end with an error.
+    #[arg(long, value_name = "TIME", value_parser = duration, help_heading = LIMITS)]
     time_limit: Option<Duration>,
-    /// Threads to search with, at most one per core; with several, the plan depends on the machine
-    /// and is never larger than with one.
+    /// Threads to search with.
+    ///
+    /// At most one per core. With several, the plan depends on the machine and is never larger than
+    /// with one.
     #[arg(long, value_name = "N", default_value_t = 1,
-        value_parser = clap::value_parser!(u16).range(1..=1024))]
+        value_parser = clap::value_parser!(u16).range(1..=1024), help_heading = LIMITS)]
     threads: u16,
 }
 
@@ -314,11 +348,15 @@ impl SearchArgs {
 /// The limits of a search for an order, where plans are not searched for.
 #[derive(Debug, Args)]
 pub(crate) struct OrderArgs {
-    /// Search nodes; a million of this search takes about half a second [default: 10000000].
-    #[arg(long, value_name = "NODES", value_parser = clap::value_parser!(u64).range(1..))]
+    /// Search nodes [default: 10000000].
+    ///
+    /// A million nodes of this search take about half a second.
+    #[arg(long, value_name = "NODES", value_parser = clap::value_parser!(u64).range(1..), help_heading = LIMITS)]
     effort: Option<u64>,
-    /// Time limit of the search, such as 2s or 500ms; the order then depends on the machine.
-    #[arg(long, value_name = "TIME", value_parser = duration)]
+    /// Time limit, such as 2s or 500ms.
+    ///
+    /// The order then depends on the machine.
+    #[arg(long, value_name = "TIME", value_parser = duration, help_heading = LIMITS)]
     time_limit: Option<Duration>,
 }
 
@@ -337,25 +375,34 @@ impl OrderArgs {
 /// Constraints on offsets.
 #[derive(Debug, Args)]
 pub(crate) struct PlacingArgs {
-    /// Alignment of offsets in bytes, a power of two [default: 64 for a model, 16 for TensorFlow Lite
-    /// Micro, the problem's own for a problem].
-    #[arg(long, value_name = "BYTES")]
+    /// Alignment of offsets, a power of two.
+    ///
+    /// The default is 64 for a model, 16 for TensorFlow Lite Micro, and the problem's own for a
+    /// problem.
+    #[arg(long, value_name = "BYTES", help_heading = PLANNING)]
     alignment: Option<u64>,
-    /// Bytes to add to every chunk [default: 0 for a model, the problem's own for a problem].
-    #[arg(long, value_name = "BYTES")]
+    /// Bytes to add to every chunk.
+    ///
+    /// The default is 0 for a model, and the problem's own for a problem.
+    #[arg(long, value_name = "BYTES", help_heading = PLANNING)]
     padding: Option<u64>,
-    /// A memory for tensors, such as sram:256KiB:1: its name, its capacity, if it has one, the cost of a
-    /// byte of traffic, and its largest buffer, as in --largest. May be repeated, the most preferred
-    /// first.
-    #[arg(long = "pool", value_name = "NAME[:CAPACITY[:COST[:LARGEST]]]", value_parser = pool)]
+    /// A memory: NAME[:CAPACITY[:COST[:LARGEST]]].
+    ///
+    /// Such as sram:256KiB:1: its name, its capacity, if it has one, the cost of a byte of traffic, and
+    /// its largest buffer, as in --largest. May be repeated, the most preferred first.
+    #[arg(long = "pool", value_name = "POOL", value_parser = pool, help_heading = PLANNING)]
     pools: Vec<Pool>,
-    /// The largest buffer that the device allocates, such as 4MiB: every pool becomes a row of buffers of
-    /// at most this size, and no tensor lies across two of them.
-    #[arg(long, value_name = "SIZE", value_parser = capacity)]
+    /// Largest buffer that the device allocates.
+    ///
+    /// Such as 4MiB: every pool becomes a row of buffers of at most this size, and no tensor lies
+    /// across two of them.
+    #[arg(long, value_name = "SIZE", value_parser = capacity, help_heading = PLANNING)]
     largest: Option<u64>,
-    /// Fix the place of a tensor or chunk: bytes from the start of a pool, whose name may be omitted if
-    /// there is only one pool. May be repeated.
-    #[arg(long = "pin", value_name = "NAME=[POOL+]OFFSET", value_parser = pin)]
+    /// Fix a place: NAME=[POOL+]OFFSET.
+    ///
+    /// A tensor or chunk, and bytes from the start of a pool, whose name may be omitted if there is
+    /// only one pool. May be repeated.
+    #[arg(long = "pin", value_name = "PIN", value_parser = pin, help_heading = PLANNING)]
     pins: Vec<PinnedName>,
 }
 
