@@ -57,6 +57,41 @@ pub fn mobilenet_v2(batch: u64) -> Result<OpSequence, SequenceError> {
     network.sequence.build()
 }
 
+/// A small `LinkNet` for 64 x 64 images in `f32` (Chaurasia and Culurciello, 2017): an encoder, and a decoder that adds
+/// what the encoder made at the same resolution. 15 operators, few enough to tell apart in a text map.
+///
+/// # Errors
+///
+/// If the batch is so large that the sum of sizes exceeds 64 bits.
+///
+/// ```
+/// let sequence = memplan::networks::small_linknet(1)?;
+/// let plan = memplan::Planner::new().plan(&sequence)?;
+/// assert_eq!((plan.pool_size, plan.naive_size), (640 << 10, 2240 << 10));
+/// # Ok::<(), memplan::PlanError>(())
+/// ```
+pub fn small_linknet(batch: u64) -> Result<OpSequence, SequenceError> {
+    let mut network = Network { sequence: OpSequence::builder(), batch, operators: 0 };
+    let image = network.image(3, 64);
+    let mut x = network.convolution(&image, 16, 1);
+    let fine = network.in_place("Relu", &[&x]);
+    x = network.fresh("MaxPool", &fine, 16, 32);
+    x = network.convolution(&x, 32, 1);
+    let coarse = network.in_place("Relu", &[&x]);
+    x = network.convolution(&coarse, 64, 2);
+    x = network.in_place("Relu", &[&x]);
+    for skipped in [coarse, fine] {
+        x = network.fresh("Upsample", &x, skipped.channels, skipped.side);
+        x = network.in_place("Add", &[&x, &skipped]);
+    }
+    x = network.convolution(&x, 16, 1);
+    x = network.in_place("Relu", &[&x]);
+    x = network.convolution(&x, 4, 1);
+    x = network.in_place("Sigmoid", &[&x]);
+    network.sequence.output(x.name);
+    network.sequence.build()
+}
+
 /// A tensor of a network: `batch` x `channels` x `side` x `side`.
 #[derive(Clone)]
 struct Image {

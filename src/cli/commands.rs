@@ -26,24 +26,20 @@ use crate::{
     reorder,
     rules::rules,
     say,
-    terminal::map_options,
     tflite::{self, TfliteModel},
 };
 
-/// Plans the built-in network at two batch sizes and shows the map of the first.
+/// Plans the built-in network, and draws the map.
 pub(crate) fn demo() -> Result<Verdict, Failure> {
+    let sequence = built_in()?;
+    let plan = Planner::new().plan(&sequence).map_err(|error| wrong(None, error))?;
+    let steps = StepNames(Some(&sequence));
+    let options = report::MapOptions::default().height(10).names_only(true);
     let mut out = io::stdout().lock();
-    for batch in [1, 128] {
-        let sequence = built_in(batch)?;
-        let plan = Planner::new().plan(&sequence).map_err(|error| wrong(None, error))?;
-        let steps = StepNames(Some(&sequence));
-        let summary = report::summary(&plan, steps, "in place: as declared");
-        writeln!(out, "MobileNetV2, batch {batch}, built in\n{summary}")?;
-        if batch == 1 {
-            writeln!(out, "{}", report::memory_map(&plan, steps, map_options(None, 16)))?;
-        }
-    }
-    writeln!(out, "Plan your own model: memplan plan MODEL.onnx")?;
+    writeln!(out, "{BUILT_IN}")?;
+    writeln!(out, "{}", report::summary(&plan, steps, "in-place as declared"))?;
+    writeln!(out, "{}", report::memory_map(&plan, steps, options))?;
+    writeln!(out, "Plan a model of your own: memplan plan MODEL.onnx")?;
     Ok(Verdict::Good)
 }
 

@@ -98,7 +98,7 @@ fn phase(
         );
         return Err(wrong(path, words));
     }
-    let stem = path.map_or(Some("mobilenet_v2".as_ref()), Path::file_stem);
+    let stem = path.map_or(Some("linknet".as_ref()), Path::file_stem);
     let stem = stem.map_or_else(|| "input".to_owned(), |stem| stem.display().to_string());
     // A file may come twice.
     let again = (2..).map(|count| format!("{stem}.{count}"));

@@ -21,10 +21,10 @@ use crate::{
     progress::{is_interrupted, searching},
 };
 
-pub(crate) const BUILT_IN: &str = "MobileNetV2, batch 1, built in";
+pub(crate) const BUILT_IN: &str = "a small LinkNet, built in";
 
-pub(crate) fn built_in(batch: u64) -> Result<OpSequence, Failure> {
-    networks::mobilenet_v2(batch).map_err(|error| wrong(None, error))
+pub(crate) fn built_in() -> Result<OpSequence, Failure> {
+    networks::small_linknet(1).map_err(|error| wrong(None, error))
 }
 
 /// Reads the given input, or creates the built-in network.
@@ -44,7 +44,7 @@ pub(crate) fn input(
         None if args.format.is_some() => Err(wrong(None, "--format needs an input; omit it")),
         None => match args.kernel_switch() {
             Some(switch) => Err(wrong(None, files::declared_already(switch))),
-            None => Ok((Input::Sequence(built_in(1)?), None)),
+            None => Ok((Input::Sequence(built_in()?), None)),
         },
     }
 }
