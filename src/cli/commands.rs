@@ -165,6 +165,10 @@ pub(crate) fn plan(args: &PlanArgs) -> Result<Verdict, Failure> {
         if let (Some(found), Input::Sequence(given)) = (&found, &input) {
             write!(out, "\n{}", report::reordering(found, given))?;
         }
+        if let Some(found) = better_order(args, &input, &plan) {
+            let pool = Size(found.pool_size);
+            writeln!(out, "another order of the operators needs {pool} or less: memplan reorder")?;
+        }
         if let Some(arena) = &arena {
             write!(out, "\n{}", arena.report())?;
         }
@@ -177,6 +181,20 @@ pub(crate) fn plan(args: &PlanArgs) -> Result<Verdict, Failure> {
     }
     out.flush()?;
     Ok(verdict)
+}
+
+/// The plan in an order that needs a smaller pool, if a brief search finds one.
+fn better_order(args: &PlanArgs, input: &Input, plan: &Plan) -> Option<Plan> {
+    let (Input::Sequence(sequence), Some(path)) = (input, args.input.as_deref()) else {
+        return None;
+    };
+    let is_given = plan.order.is_empty() && args.later.after.is_empty();
+    let is_limited = args.planning.searching.limits().time.is_some() || is_interrupted();
+    if !is_given || is_limited || args.capacity.is_some() {
+        return None;
+    }
+    let planner = args.planning.planner(&args.reading, input, Some(path));
+    planner.probe_orders(sequence, plan)
 }
 
 /// Writes a plan as a C header, named after the input.

@@ -7,6 +7,12 @@ use crate::{
     order::{ReorderError, ReorderOptions, Reordered, peak, reorder},
 };
 
+/// The nodes of a brief search for an order, and for a plan in the best of them.
+const PROBE_NODES: u64 = 10_000;
+
+/// The most operators of a sequence that is searched briefly.
+const MAX_PROBED: usize = 2000;
+
 /// A plan and the operator order that it is for.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -60,6 +66,42 @@ impl Planner<'_> {
         let options = self.orders(&given).limits(search);
         let reordered = reorder(&self.flatten(sequence)?.sequence, &options)?;
         self.within(limits.time.map(left)).plan_found(sequence, reordered, given)
+    }
+
+    /// Searches briefly for an order in which a sequence needs a smaller pool than in `given`, a plan of it, and returns the
+    /// plan in that order. This takes some milliseconds. It searches no sequence with bodies, on several streams, or of
+    /// more than 2000 operators. [`plan_reordered`](Self::plan_reordered) may find an even smaller pool.
+    ///
+    /// ```
+    /// use memplan::{OpSequence, Operator, Output, Planner};
+    ///
+    /// let mut sequence = OpSequence::builder();
+    /// for (name, size) in [("a", 100), ("b", 100)] {
+    ///     sequence = sequence.operator(Operator::new(name).output(Output::new(name, size)));
+    /// }
+    /// for (name, input) in [("c", "a"), ("d", "b")] {
+    ///     sequence = sequence.operator(Operator::new(name).inputs([input]).output(Output::new(name, 10)));
+    /// }
+    /// let sequence = sequence.output("c").output("d").build()?;
+    /// let planner = Planner::new();
+    /// let plan = planner.plan(&sequence)?;
+    /// let found = planner.probe_orders(&sequence, &plan).unwrap();
+    /// assert_eq!((plan.pool_size, found.pool_size), (210, 120));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn probe_orders(&self, sequence: &OpSequence, given: &Plan) -> Option<Plan> {
+        let operators = sequence.operators();
+        let is_simple = operators.iter().all(|operator| operator.bodies.is_empty());
+        let is_one = sequence.streams() == 1 && given.pools.len() < 2;
+        if !is_simple || !is_one || operators.len() > MAX_PROBED {
+            return None;
+        }
+        let planner = self.clone().limits(Limits::default().nodes(PROBE_NODES));
+        let options = planner.orders(given).limits(Limits::default().nodes(PROBE_NODES));
+        let reordered = reorder(sequence, &options).ok()?;
+        let found = planner.plan_found(sequence, reordered, given.clone()).ok()?.plan;
+        (found.pool_size < given.pool_size).then_some(found)
     }
 
     /// The options of comparing orders as plans do.
