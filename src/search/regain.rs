@@ -17,7 +17,7 @@ use crate::search::{
     },
     effort::{UNIT, Verdict},
     random::Random,
-    state::instance::{Instance, Item, Part, Staircase, Turned},
+    state::instance::{Instance, Item, Part, Pinned, Staircase},
 };
 
 /// The most nodes of a start, the packing without pins.
@@ -44,7 +44,7 @@ const BODIES_PER_NODE: u64 = 4;
 pub struct Regain<'a> {
     inst: &'a Instance,
     /// The instance with pinned items.
-    pinned: &'a Turned,
+    pinned: &'a Pinned,
     /// The same items without pins.
     free: Instance,
     /// The pinned items.
@@ -273,7 +273,7 @@ mod tests {
         let (mut packed, mut fixed) = (0, 0);
         arbtest::arbtest(|random| {
             let Some((around, limit)) = around_fixed(random)? else { return Ok(()) };
-            let around = around.with_sides();
+            let around = around.with_pins();
             let Some(mut regain) = Regain::new(&around) else { return Ok(()) };
             assert!(regain.pack(Attempt { limit, seed: 1, nodes: 100_000 }, &mut |_| false));
             check_places(&around, limit, &regain.offsets());
@@ -296,7 +296,7 @@ mod tests {
             assert_eq!(search.decide(limit, 1000, u64::MAX, &mut |_| false), Verdict::Packed);
             search.offsets().to_vec()
         };
-        let around = fixed_at(&inst, &packing(1), |at| at.is_multiple_of(4)).with_sides();
+        let around = fixed_at(&inst, &packing(1), |at| at.is_multiple_of(4)).with_pins();
         let mut regain = Regain::new(&around).unwrap();
         let limit = limit / around.unit;
         let free = regain.free.clone();
@@ -327,7 +327,7 @@ mod tests {
     #[test]
     fn nothing_is_tried_again_below_a_limit_that_is_refuted_without_pins() {
         let inst = instance(&sawtooth(10));
-        let around = fixed_at(&inst, &[0; 10], |at| at == 0).with_sides();
+        let around = fixed_at(&inst, &[0; 10], |at| at == 0).with_pins();
         let mut regain = Regain::new(&around).unwrap();
         let limit = around.bound() - 1;
         assert!(!regain.pack(Attempt { limit, seed: 1, nodes: 100_000 }, &mut |_| false));
@@ -336,14 +336,14 @@ mod tests {
 
     #[test]
     fn only_rectangles_that_are_fixed_for_some_time_are_regained() {
-        assert!(Regain::new(&instance(&sawtooth(10)).with_sides()).is_none());
+        assert!(Regain::new(&instance(&sawtooth(10)).with_pins()).is_none());
         let items = |count| {
             let mut problem = crate::Problem::builder();
             problem.chunk(0..4, 1);
             problem.chunk(0..2, 2);
             problem.chunk(2..4, 3);
             let inst = instance(&problem.build().unwrap());
-            fixed_at(&inst, &[0; 3], |at| at < count).with_sides()
+            fixed_at(&inst, &[0; 3], |at| at < count).with_pins()
         };
         let is_regained = [1, 2, 3].map(|count| Regain::new(&items(count)).is_some());
         assert_eq!(is_regained, [true, false, false]);

@@ -42,12 +42,8 @@ stages! {
     Guided,
     /// Branching over the order of pairs.
     Orders,
-    /// Rounds upside down, backwards, and both, if some bodies cannot move.
-    Sides,
     /// Rounds with pinned items in the place of fixed rectangles.
     Pinned,
-    /// Such rounds that keep the places of pinned items free.
-    Reserving,
     /// Packings without pins are repacked until all pins hold.
     Regain,
     /// The rooms between bodies that cannot move.

@@ -5,12 +5,10 @@
 //! nodes, and each has another branching order, another branching rule and a little random noise.
 //! Rounds share their no-goods and counts of contradictions. A round that ends within its nodes,
 //! without a packing, proves that there is none, unless it places true sizes beside rounded ones. If
-//! there are staircases, rounds alternate with the disjunctive search. If some bodies cannot move, each round is
-//! repeated upside down, backwards in time, and both. Such bodies stand in the way of the search from the beginning,
-//! which changes all of its branches. So a third of the nodes goes to rounds in which fixed rectangles are items as the
-//! others are, and a branch ends where one of them comes to lie elsewhere: what packs a problem without pins often packs
-//! it with them. Where it does not, the branches have to be others. So another third goes to rounds that differ in that
-//! they keep the places of these items free.
+//! there are staircases, rounds alternate with the disjunctive search. Bodies that cannot move stand in the way of the
+//! search from the beginning, which changes all of its branches. So half of the nodes goes to rounds in which fixed
+//! rectangles are items as the others are, and a branch ends where one of them comes to lie elsewhere: what packs a
+//! problem without pins often packs it with them.
 
 use crate::search::schedule::PAUSE;
 use crate::search::{
@@ -22,10 +20,7 @@ use crate::search::{
     disjunctive::Disjunctive,
     effort::{UNIT, Verdict, luby, weigh},
     reasoning::{nogoods::Nogoods, pivot::BranchRule, valleys::Valleys},
-    state::{
-        instance::{Instance, Turned},
-        skyline::Skyline,
-    },
+    state::{instance::Instance, skyline::Skyline},
 };
 
 /// The rounds of the first sweep with pinned items: as many as problems without pins begin with at their bound.
@@ -41,15 +36,12 @@ pub struct Restarts<'a> {
     nogoods: Nogoods,
     /// The other search, if there are staircases.
     pub disjunctive: Option<Disjunctive>,
-    /// The rounds from other sides, if some bodies cannot move.
-    turned: Vec<Self>,
-    /// The rounds with pinned items in the place of fixed rectangles: first those of a search without pins, then those
-    /// that keep the places of pinned items free.
-    pinned: Vec<Pinned<'a>>,
+    /// The rounds with pinned items in the place of fixed rectangles.
+    pinned: Option<Box<Pinned<'a>>>,
     /// The search that found the last packing.
     found: Found,
-    /// The offsets of the last packing that was found from another side, or with pinned items.
-    turned_back: Vec<u64>,
+    /// The offsets of the last packing that was found with pinned items.
+    unpinned: Vec<u64>,
     round: u64,
     rank: Vec<u32>,
     /// By body: its offset in a packing that guides every second round, if it has one there.
@@ -71,12 +63,6 @@ impl<'a> Pinned<'a> {
     fn new(search: Restarts<'a>) -> Self {
         Self { search, rounds: 0, most: u64::MAX, refuted: None }
     }
-
-    /// Rounds that keep the places of pinned items free.
-    fn reserving(mut search: Restarts<'a>) -> Self {
-        search.valleys.sky.reserve_pins();
-        Self::new(search)
-    }
 }
 
 /// The search that found a packing.
@@ -84,7 +70,6 @@ impl<'a> Pinned<'a> {
 enum Found {
     InValleys,
     InDisjunctive,
-    Turned,
     Pinned,
 }
 
@@ -104,33 +89,28 @@ impl Spent {
 impl<'a> Restarts<'a> {
     /// Creates the rounds of a thread; each thread has its own noise in the branching orders.
     pub fn new(inst: &'a Instance, thread: u64) -> Self {
-        let sides = inst.turned.len() + 2 * usize::from(inst.pinned.is_some()) + 1;
-        let side = |turned: &'a Turned| Self::in_valleys(&turned.inst, thread, sides);
+        let pinned = inst.pinned.as_deref().filter(|_| inst.stages.has(Stage::Pinned));
+        let searches = 1 + usize::from(pinned.is_some());
         Self {
             disjunctive: Disjunctive::new(inst).filter(|_| inst.stages.has(Stage::Orders)),
-            turned: inst.turned.iter().map(side).collect(),
-            pinned: inst.pinned.as_deref().map_or_else(Vec::new, |pinned| {
-                let rounds = inst.stages.has(Stage::Pinned).then(|| Pinned::new(side(pinned)));
-                let reserving = inst.stages.has(Stage::Reserving);
-                let reserving = reserving.then(|| Pinned::reserving(side(pinned)));
-                rounds.into_iter().chain(reserving).collect()
+            pinned: pinned.map(|pinned| {
+                Box::new(Pinned::new(Self::in_valleys(&pinned.inst, thread, searches)))
             }),
-            ..Self::in_valleys(inst, thread, sides)
+            ..Self::in_valleys(inst, thread, searches)
         }
     }
 
-    /// Creates the rounds of one of several sides, without the disjunctive search.
-    fn in_valleys(inst: &'a Instance, thread: u64, sides: usize) -> Self {
+    /// Creates the rounds of one of several searches, without the disjunctive search.
+    fn in_valleys(inst: &'a Instance, thread: u64, searches: usize) -> Self {
         Self {
             inst,
             valleys: Valleys::new(Skyline::new(inst, 0)),
             tree: Tree::new(),
-            nogoods: Nogoods::one_of(sides),
+            nogoods: Nogoods::one_of(searches),
             disjunctive: None,
-            turned: Vec::new(),
-            pinned: Vec::new(),
+            pinned: None,
             found: Found::InValleys,
-            turned_back: Vec::new(),
+            unpinned: Vec::new(),
             round: first_round(thread),
             rank: vec![0; inst.bodies()],
             guide: None,
@@ -144,7 +124,7 @@ impl<'a> Restarts<'a> {
 
     /// Searches with pinned items under this limit and lower ones only.
     pub fn pin_below(&mut self, most: u64) {
-        for pinned in &mut self.pinned {
+        if let Some(pinned) = &mut self.pinned {
             pinned.most = most;
         }
     }
@@ -157,14 +137,12 @@ impl<'a> Restarts<'a> {
     fn spent(&self) -> Spent {
         Spent {
             in_disjunctive: self.disjunctive.as_ref().map_or(0, Disjunctive::nodes),
-            in_valleys: self.in_own_valleys()
-                + self.turned.iter().map(Self::nodes).sum::<u64>()
-                + self.in_pinned(),
+            in_valleys: self.in_own_valleys() + self.in_pinned(),
         }
     }
 
     fn in_pinned(&self) -> u64 {
-        self.pinned.iter().map(|pinned| pinned.search.nodes()).sum()
+        self.pinned.as_ref().map_or(0, |pinned| pinned.search.nodes())
     }
 
     fn in_own_valleys(&self) -> u64 {
@@ -243,7 +221,7 @@ impl<'a> Restarts<'a> {
         verdict
     }
 
-    /// Searches the valleys for one round, and then for one from each other side if bodies cannot move.
+    /// Searches with pinned items if bodies cannot move, and the valleys for one round.
     fn run_rounds(
         &mut self,
         limit: u64,
@@ -251,63 +229,48 @@ impl<'a> Restarts<'a> {
         last: u64,
         stop: &mut impl FnMut(u64) -> bool,
     ) -> Verdict {
-        let mut verdict = self.run_pinned(limit, last, stop);
+        let verdict = self.run_pinned(limit, last, stop);
         if verdict != Verdict::Spent || stop(self.nodes()) {
             return verdict;
         }
         let elsewhere = self.nodes() - self.in_own_valleys();
-        verdict = self.run_round(limit, units, (last, elsewhere), stop);
         self.found = Found::InValleys;
-        for at in 0..self.turned.len() {
-            let nodes = self.nodes();
-            if verdict != Verdict::Spent || stop(nodes) {
-                return verdict;
-            }
-            let turned = &mut self.turned[at];
-            let elsewhere = nodes - turned.nodes();
-            verdict = turned.run_round(limit, units, (last, elsewhere), stop);
-            if verdict == Verdict::Packed {
-                self.found = Found::Turned;
-                self.turned_back = turned.turned_back(&self.inst.turned[at].numbers, limit);
-            }
-        }
-        verdict
+        self.run_round(limit, units, (last, elsewhere), stop)
     }
 
-    /// Searches with pinned items in both ways until each has taken as many nodes as the rest. A refutation is no proof: a
-    /// pinned item may lie where it rests on nothing.
+    /// Searches with pinned items until that has taken as many nodes as the rest. A refutation is no proof: a pinned
+    /// item may lie where it rests on nothing.
     fn run_pinned(&mut self, limit: u64, last: u64, stop: &mut impl FnMut(u64) -> bool) -> Verdict {
-        let Some(turned) = &self.inst.pinned else { return Verdict::Spent };
-        let rest = self.nodes() - self.in_pinned();
-        for at in 0..self.pinned.len() {
-            let elsewhere = self.nodes() - self.pinned[at].search.nodes();
-            let Pinned { search, rounds, most, refuted } = &mut self.pinned[at];
-            while limit <= *most
-                && search.nodes() <= rest
-                && refuted.is_none_or(|refuted| refuted < limit)
-            {
-                *rounds += 1;
-                let units = luby(in_sweep(*rounds).div_ceil(LAP));
-                match search.run_round(limit, units, (last, elsewhere), stop) {
-                    Verdict::Packed => {
-                        self.found = Found::Pinned;
-                        self.turned_back = search.turned_back(&turned.numbers, limit);
-                        return Verdict::Packed;
-                    }
-                    Verdict::Refuted => *refuted = Some(limit),
-                    Verdict::Spent if stop(search.nodes() + elsewhere) => return Verdict::Spent,
-                    Verdict::Spent => {}
+        let elsewhere = self.nodes() - self.in_pinned();
+        let (Some(pinned), Some(other)) = (&mut self.pinned, &self.inst.pinned) else {
+            return Verdict::Spent;
+        };
+        let Pinned { search, rounds, most, refuted } = &mut **pinned;
+        while limit <= *most
+            && search.nodes() <= elsewhere
+            && refuted.is_none_or(|refuted| refuted < limit)
+        {
+            *rounds += 1;
+            let units = luby(in_sweep(*rounds).div_ceil(LAP));
+            match search.run_round(limit, units, (last, elsewhere), stop) {
+                Verdict::Packed => {
+                    self.found = Found::Pinned;
+                    self.unpinned = search.original_offsets(&other.numbers);
+                    return Verdict::Packed;
                 }
+                Verdict::Refuted => *refuted = Some(limit),
+                Verdict::Spent if stop(search.nodes() + elsewhere) => return Verdict::Spent,
+                Verdict::Spent => {}
             }
         }
         Verdict::Spent
     }
 
-    /// The offsets of its last packing, by these numbers of bodies, in the original.
-    fn turned_back(&self, numbers: &[u32], limit: u64) -> Vec<u64> {
+    /// The offsets of its last packing, by these numbers of bodies.
+    fn original_offsets(&self, numbers: &[u32]) -> Vec<u64> {
         let mut offsets = vec![0; numbers.len()];
-        for ((body, &number), &offset) in (0..).zip(numbers).zip(self.valleys.sky.offsets()) {
-            offsets[number as usize] = self.inst.turn(body, offset, limit);
+        for (&number, &offset) in numbers.iter().zip(self.valleys.sky.offsets()) {
+            offsets[number as usize] = offset;
         }
         offsets
     }
@@ -351,8 +314,8 @@ impl<'a> Restarts<'a> {
     }
 
     fn branch_rule(&self) -> BranchRule {
-        if self.inst.exact.is_some() || self.valleys.sky.reserves_pins() {
-            // True sizes and pins fail in the same few sections again and again.
+        if self.inst.exact.is_some() {
+            // True sizes fail in the same few sections again and again.
             return BranchRule::Faults;
         }
         if !self.inst.stages.has(Stage::BranchRules) {
@@ -366,7 +329,7 @@ impl<'a> Restarts<'a> {
     pub fn offsets(&self) -> &[u64] {
         match (self.found, &self.disjunctive) {
             (Found::InDisjunctive, Some(search)) => search.offsets(),
-            (Found::Turned | Found::Pinned, _) => &self.turned_back,
+            (Found::Pinned, _) => &self.unpinned,
             _ => self.valleys.sky.offsets(),
         }
     }

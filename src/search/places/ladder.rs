@@ -70,7 +70,7 @@ pub fn climb(
     let (bodies, alignment) = outlines(statement, bound, best)?;
     let inst = Instance::of_outlines(&bodies, alignment, false).without(monitor.without());
     let is_climbed = statement.bodies.len() <= LARGE;
-    let inst = if is_climbed { inst.with_sides() } else { inst };
+    let inst = if is_climbed { inst.with_pins() } else { inst };
     let step = inst.unit * inst.align;
     if !bound.is_multiple_of(step) {
         return None;

@@ -103,13 +103,9 @@ impl Pivot {
                 if item.end as usize > self.right {
                     break;
                 }
-                let is_heeded = sky.is_heeded(body);
-                let twin = last == Some(item) && !is_heeded;
+                let twin = last.replace(item) == Some(item);
                 if !twin && item.end as usize > section && !is_blocked(sky, body, floor) {
                     into.push(Candidate { body, offset: floor });
-                }
-                if !is_heeded {
-                    last = Some(item);
                 }
             }
         }

@@ -100,10 +100,10 @@ pub struct Rooms {
 }
 
 impl Rooms {
-    /// Creates the rooms below a limit; `None` if all bodies can move and no places are kept free.
+    /// Creates the rooms below a limit; `None` if all bodies can move.
     pub fn new(sky: &Skyline<'_>, limit: u64) -> Option<Self> {
         let inst = sky.inst;
-        if inst.fixed.is_empty() && !sky.reserves_pins() {
+        if inst.fixed.is_empty() {
             return None;
         }
         let mut items = vec![Vec::new(); inst.sections];
@@ -113,16 +113,11 @@ impl Rooms {
             }
         }
         let parts = inst.fixed.iter().flat_map(|fixed| {
-            let offset = inst.offset_of(fixed, limit);
+            let offset = fixed.offset;
             let parts = inst.staircase(fixed.body).parts.iter();
             parts.map(move |part| (part.sections(), part.at(offset)))
         });
-        let pinned = inst.items.iter().zip(&inst.pins).filter(|_| sky.reserves_pins());
-        let pinned = pinned.filter_map(|(item, &pin)| {
-            let low = pin?;
-            Some((item.sections(), Span { low, high: low + item.size }))
-        });
-        let mut parts: Vec<_> = parts.chain(pinned).collect();
+        let mut parts: Vec<_> = parts.collect();
         parts.sort_unstable_by_key(|(_, span)| *span);
         let free = inst.items.iter().map(|item| {
             let own = item.sections();
@@ -187,7 +182,7 @@ impl Rooms {
         let mut low = sky.floor(x);
         let top = Span { low: sky.limit(), high: sky.limit() };
         self.between.clear();
-        self.between.extend(sky.kept_free(x).chain(sky.reserved(x).iter().copied()).chain([top]));
+        self.between.extend(sky.reserved(x).iter().copied().chain([top]));
         self.between.sort_unstable();
         for part in &self.between {
             if low < part.low {
@@ -201,7 +196,7 @@ impl Rooms {
     /// none.
     fn invite(&mut self, sky: &Skyline<'_>, x: usize) -> bool {
         self.guests.clear();
-        for &id in self.items[x].iter().filter(|&&id| !sky.is_placed(id) && !sky.is_heeded(id)) {
+        for &id in self.items[x].iter().filter(|&&id| !sky.is_placed(id)) {
             let item = sky.inst.items[id as usize];
             let (floor, found) = &mut self.floors[id as usize];
             if *found != self.examined {
@@ -259,7 +254,7 @@ impl Rooms {
 
 /// Returns whether a section has rooms that can be examined.
 fn is_examined(sky: &Skyline<'_>, x: usize) -> bool {
-    let rooms = sky.reserved(x).len() + sky.kept_free(x).count() + 1;
+    let rooms = sky.reserved(x).len() + 1;
     (2..=MAX_ROOMS).contains(&rooms) && sky.items_left(x) > 0 && !sky.has_staircases(x)
 }
 

@@ -89,11 +89,7 @@ impl Survey {
                     break;
                 }
                 work += 1;
-                let is_heeded = sky.is_heeded(id);
-                let twin = last == Some(item) && !is_heeded;
-                if !is_heeded {
-                    last = Some(item);
-                }
+                let twin = last.replace(item) == Some(item);
                 let here = &mut self.cells[x];
                 here.inside = here.inside.wrapping_add(item.size);
                 if twin {
@@ -101,10 +97,8 @@ impl Survey {
                     after.inside = after.inside.wrapping_sub(item.size);
                     continue;
                 }
-                self.dominated |=
-                    has_waste && !is_heeded && fits_in_waste(sky, x, end, item.size + spare);
-                let is_open = plain || !is_valley || !blocked(sky, id, v.floor);
-                let rests = u32::from(is_open && !(is_valley && sky.takes_kept(id, v.floor)));
+                self.dominated |= has_waste && fits_in_waste(sky, x, end, item.size + spare);
+                let rests = u32::from(plain || !is_valley || !blocked(sky, id, v.floor));
                 here.small_right = here.small_right.min(item.size);
                 here.count = here.count.wrapping_add(rests);
                 here.which ^= id * rests;
@@ -201,9 +195,9 @@ pub fn wasted_by(sky: &Skyline<'_>, x: usize, to: u64) -> u64 {
     sky.lowest_reserved(x).map_or(to, |part| to.min(part.low)) - sky.floor(x)
 }
 
-/// Returns whether a staircase, the alignment or a place that is kept free keeps an item off a floor.
+/// Returns whether a staircase or the alignment keeps an item off a floor.
 pub fn is_blocked(sky: &Skyline<'_>, id: u32, floor: u64) -> bool {
-    sky.takes_kept(id, floor) || !sky.inst.staircases.is_empty() && blocked(sky, id, floor)
+    !sky.inst.staircases.is_empty() && blocked(sky, id, floor)
 }
 
 fn blocked(sky: &Skyline<'_>, id: u32, floor: u64) -> bool {

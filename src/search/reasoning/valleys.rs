@@ -15,9 +15,6 @@
 //! 4. No item may fit wholly into waste: the same packing with the item there is as good, and
 //!    lower. Of all packings, the search looks for the one with the least sum of offsets.
 //!
-//! If the places of pinned items are kept free, an item inside a valley may be unable to rest on its floor, without
-//! a staircase in its way. Then 2 waits until nothing is left, and there must be room for the waste below the item.
-//!
 //! 1 and 2 hold for a basin as well.
 
 use std::ops::Range;
@@ -328,14 +325,8 @@ impl<'a> Valleys<'a> {
         let sky = &self.sky;
         self.survey.cells[x].count == 0
             && !sky.has_staircases(x)
-            && !self.is_kept_off(x)
             && sky.items_left(x) > 0
             && to > sky.floor(x)
-    }
-
-    /// Returns whether items inside a valley may be kept off its floor by places that are kept free.
-    fn is_kept_off(&self, x: usize) -> bool {
-        self.sky.reserves_pins() && self.survey.cells[x].inside > 0
     }
 
     /// Conclusion 2: raises the floors that rise.
@@ -353,7 +344,7 @@ impl<'a> Valleys<'a> {
     fn can_continue(&self, v: Valley, x: usize, forced: &mut Option<usize>) -> bool {
         let wastes_too_much = || self.survey.step_up(&self.sky, v, x) > self.sky.slack(x);
         match self.survey.cells[x].count {
-            0 => !(self.sky.has_staircases(x) || self.is_kept_off(x)) || !wastes_too_much(),
+            0 => !self.sky.has_staircases(x) || !wastes_too_much(),
             1 => {
                 if forced.is_none() && wastes_too_much() {
                     *forced = Some(x);

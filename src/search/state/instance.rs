@@ -8,7 +8,7 @@
 //! A chain that is one rectangle is an [`Item`]; a chain of several [`Part`]s is a [`Staircase`], and so
 //! is a body that cannot move.
 
-mod sides;
+mod with_pins;
 
 use crate::search::schedule::PAUSE;
 use std::ops::Range;
@@ -18,7 +18,7 @@ use crate::{
     problem::{ChunkId, Problem, Segment},
     search::Without,
 };
-pub use sides::Turned;
+pub use with_pins::Pinned;
 
 /// A range of heights, in units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -147,12 +147,8 @@ pub struct Instance {
     pub pins: Vec<Option<u64>>,
     /// True sizes to keep beside rounded ones. Limits and packings are then in bytes, not in units.
     pub exact: Option<ExactSizes>,
-    /// The same problem upside down, backwards in time and both, as far as [`with_sides`](Self::with_sides) adds it.
-    pub turned: Vec<Turned>,
-    /// The same problem with pinned items in the place of fixed rectangles, if [`with_sides`](Self::with_sides) adds it.
-    pub pinned: Option<Box<Turned>>,
-    /// True if heights are counted from the limit down.
-    is_upside_down: bool,
+    /// The same problem with pinned items in the place of fixed rectangles, if [`with_pins`](Self::with_pins) adds it.
+    pub pinned: Option<Box<Pinned>>,
     /// The stages that are switched off.
     pub stages: Without,
 }
@@ -342,9 +338,7 @@ impl Instance {
             unit,
             align: (alignment / unit).max(1),
             roots,
-            turned: Vec::new(),
             pinned: None,
-            is_upside_down: false,
             stages: Without::default(),
         })
     }

@@ -81,8 +81,6 @@ pub struct Skyline<'a> {
     hashes: Vec<Hashed>,
     /// By section: the pinned items that cover it, with their offsets, ascending; empty if no items are pinned.
     pins: Vec<Vec<(u32, u64)>>,
-    /// True if no item may rest where a pinned one is still to come.
-    reserves_pins: bool,
     /// Bases below placed items, for undoing.
     bases: Vec<u64>,
     trail: Vec<Undo>,
@@ -113,7 +111,6 @@ impl<'a> Skyline<'a> {
             begin_here: ItemsLeft::new(&inst.items, sections),
             hashes: vec![Hashed::default(); sections],
             pins: vec![Vec::new(); if inst.pins.is_empty() { 0 } else { sections }],
-            reserves_pins: false,
             bases: Vec::new(),
             trail: Vec::new(),
             exact: (inst.exact.as_ref())
@@ -150,7 +147,7 @@ impl<'a> Skyline<'a> {
             None => limit,
         };
         for fixed in &self.inst.fixed {
-            self.hang(fixed.body, self.inst.offset_of(fixed, limit));
+            self.hang(fixed.body, fixed.offset);
         }
         self.clock += 1;
         self.stamp.fill(self.clock);

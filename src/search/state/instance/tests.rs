@@ -115,20 +115,6 @@ fn chains_whose_bytes_change_are_staircases() {
     }
 }
 
-/// Heights count from the lowest part of a body, so a body whose parts all begin higher would lie elsewhere
-/// upside down.
-#[rstest::rstest]
-#[case(0, true)]
-#[case(2, false)]
-fn only_bodies_that_begin_at_their_offsets_are_turned(#[case] low: u64, #[case] is_turned: bool) {
-    let root = ChunkId::from_index(0);
-    let segment = Segment { chunk: root, begin: 0, end: 2, low, high: 5 };
-    let fixed = Outline { root, segments: vec![segment], fixed: Some(3) };
-    let inst = Instance::of_outlines(&[fixed], 1, false).with_sides();
-    // Backwards in time, or all three.
-    assert_eq!(inst.turned.len(), if is_turned { 3 } else { 1 });
-}
-
 /// Every third chunk is fixed. The rounds with pinned items begin as they do where none are.
 #[test]
 fn pinned_items_are_in_the_order_that_they_have_without_pins() {
@@ -144,8 +130,8 @@ fn pinned_items_are_in_the_order_that_they_have_without_pins() {
             let fixed = at.is_multiple_of(3).then_some(100 * at as u64);
             outlines.push(Outline { root, segments: vec![segment], fixed });
         }
-        let inst = Instance::of_outlines(&outlines, 1, false).with_sides();
-        let Turned { inst: pinned, numbers } = *inst.pinned.clone().unwrap();
+        let inst = Instance::of_outlines(&outlines, 1, false).with_pins();
+        let Pinned { inst: pinned, numbers } = *inst.pinned.clone().unwrap();
         for ((&pin, root), &number) in pinned.pins.iter().zip(&pinned.roots).zip(&numbers) {
             assert_eq!(*root, inst.roots[number as usize]);
             assert_eq!(pin, outlines[root.index()].fixed.map(|offset| offset / inst.unit));

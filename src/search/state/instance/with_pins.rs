@@ -1,0 +1,67 @@
+//! The same problem with pinned items, for bodies that cannot move.
+
+use crate::search::state::instance::{Fixed, Instance, Item, Part, begins_fuller};
+
+/// The same problem with pinned items in the place of fixed rectangles.
+#[derive(Clone, Debug)]
+pub struct Pinned {
+    pub inst: Instance,
+    /// By body: its number in the original.
+    pub numbers: Vec<u32>,
+}
+
+impl Instance {
+    /// Adds the same problem with pinned items, if bodies cannot move.
+    pub fn with_pins(self) -> Self {
+        let pinned = self.pinned().map(Box::new);
+        Self { pinned, ..self }
+    }
+
+    /// The same problem with pinned items in the place of fixed rectangles, if there are any. Its items are then in the
+    /// order that they have where nothing is fixed.
+    fn pinned(&self) -> Option<Pinned> {
+        let items = self.items.iter().zip(0u32..).map(|(&item, body)| (item, body, None));
+        let mut items: Vec<(Item, u32, Option<u64>)> = items.collect();
+        let (mut staircases, mut fixed) = (Vec::new(), Vec::new());
+        for (staircase, body) in self.staircases.iter().zip((0u32..).skip(items.len())) {
+            let fixed_at = self.fixed.binary_search_by_key(&body, |fixed| fixed.body).ok();
+            let offset = fixed_at.map(|at| self.fixed[at].offset);
+            match staircase.parts[..] {
+                [Part { first, end, low: 0, high: size }] if offset.is_some() => {
+                    items.push((Item { first, end, size }, body, offset));
+                }
+                _ => {
+                    staircases.push(body);
+                    fixed.push(offset);
+                }
+            }
+        }
+        if items.len() == self.items.len() {
+            return None;
+        }
+        if staircases.is_empty()
+            && begins_fuller(items.iter().map(|(item, ..)| item), self.sections)
+        {
+            for (item, ..) in &mut items {
+                *item = item.mirrored(self.sections);
+            }
+        }
+        items.sort_by_key(|&(i, body, _)| (i.first, i.end, i.size, self.roots[body as usize]));
+        let ids = (0u32..).skip(items.len()).zip(fixed);
+        let fixed =
+            ids.filter_map(|(body, offset)| Some(Fixed { body, offset: offset? })).collect();
+        let numbers: Vec<u32> =
+            items.iter().map(|&(_, body, _)| body).chain(staircases.iter().copied()).collect();
+        let inst = Self {
+            pins: items.iter().map(|&(_, _, offset)| offset).collect(),
+            items: items.into_iter().map(|(item, ..)| item).collect(),
+            staircases: staircases.iter().map(|&body| self.staircase(body).clone()).collect(),
+            fixed,
+            roots: numbers.iter().map(|&body| self.roots[body as usize]).collect(),
+            exact: None,
+            pinned: None,
+            ..*self
+        };
+        Some(Pinned { inst, numbers })
+    }
+}
