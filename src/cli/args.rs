@@ -220,6 +220,11 @@ pub(crate) struct ShowArgs {
     /// Height of the text map in lines.
     #[arg(long, value_name = "LINES", default_value_t = 24, help_heading = OUTPUT)]
     pub(crate) height: usize,
+    /// Least number of bytes on the address axis of an .svg.
+    ///
+    /// Draws several maps on one scale.
+    #[arg(long, value_name = "SIZE", value_parser = capacity, conflicts_with = "simulation", help_heading = OUTPUT)]
+    pub(crate) scale: Option<u64>,
     /// Draw a better order of the operators as well.
     ///
     /// Both maps are drawn on one scale, as .svg, .html or text.

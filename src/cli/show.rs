@@ -78,6 +78,9 @@ pub(crate) fn show(args: &ShowArgs) -> Result<Verdict, Failure> {
         _ if args.simulation && form != Form::Svg => {
             return Err(Failure::Input("the simulation needs an .svg file".to_owned()));
         }
+        _ if args.scale.is_some() && form != Form::Svg => {
+            return Err(Failure::Input("--scale needs an .svg file".to_owned()));
+        }
         Form::Svg if args.simulation => simulation(args, &given)?,
         Form::Html => page(args, given)?,
         _ if args.reorder => both_orders(args, form, &given)?,
@@ -108,6 +111,7 @@ pub(crate) fn picture(args: &ShowArgs, plan: &Plan, maps: usize) -> SvgOptions {
     let fitting = SvgOptions::fitting(plan);
     let several = u32::try_from(maps).unwrap_or(u32::MAX).saturating_add(1);
     let fitting = fitting.height(fitting.height.saturating_mul(2) / several);
+    let fitting = fitting.scale(args.scale.unwrap_or(0));
     pixels(args).map_or(fitting, |width| fitting.width(width))
 }
 

@@ -9,7 +9,7 @@ use crate::{
         map::{map_to_scale, memory_map},
         markup::Escaped,
         pool_title,
-        svg::{STYLE, draw},
+        svg::{STYLE, memory_map_svg},
     },
 };
 
@@ -47,7 +47,7 @@ pub fn memory_maps_svg(maps: &[MapOf<'_>], options: SvgOptions) -> String {
         let ends = map.plan.chunks.iter().map(|chunk| map.plan.end_of(chunk));
         ends.max().unwrap_or(0).max(map.plan.pool_size)
     };
-    stacked(maps, options, maps.iter().map(highest).max().unwrap_or(0))
+    stacked(maps, options, maps.iter().map(highest).max().unwrap_or(0).max(options.scale))
 }
 
 /// Draws maps one below the other, each on an address axis of at least `scale` bytes.
@@ -71,7 +71,7 @@ fn stacked(maps: &[MapOf<'_>], options: SvgOptions, scale: Bytes) -> String {
             top + 26,
             Escaped(map.title),
             top + u64::from(TITLE),
-            draw(map.plan, map.steps, options, scale),
+            memory_map_svg(map.plan, map.steps, options.scale(scale)),
         );
     }
     svg.push_str("</svg>\n");
@@ -96,11 +96,11 @@ pub fn pool_maps_svg(plan: &Plan, steps: StepNames<'_>, options: SvgOptions) -> 
     let plan = &*in_buffers(plan);
     let (pools, titles) = (by_pool(plan), titles(plan));
     if let [pool] = &*pools {
-        return draw(pool, steps, options, 0);
+        return memory_map_svg(pool, steps, options);
     }
     let maps = titles.iter().zip(&pools);
     let maps = maps.map(|(title, pool)| MapOf::new(title, pool, steps));
-    stacked(&maps.collect::<Vec<_>>(), options, 0)
+    stacked(&maps.collect::<Vec<_>>(), options, options.scale)
 }
 
 /// The titles of the pools with their capacities.

@@ -82,7 +82,7 @@ fn a_picture_draws_holes_empty_and_hatches_pins_and_reserved_bytes() {
 fn a_hole_is_not_explained_as_full() {
     let text = explain(&planned(), StepNames(None));
     let sram = text.split_once("In pool psram").unwrap().0;
-    assert!(sram.contains("The most bytes are alive in step 0: 10 B, in 3 chunks."), "{sram}");
+    assert!(sram.contains("Peak, at step 0: 10 B, in 3 chunks:"), "{sram}");
     assert!(sram.contains("   0 .. 2          2 B  reserved"), "{sram}");
     assert!(
         sram.contains("2 B of the pool (16.7 %) is free or reserved even in step 0."),

@@ -196,14 +196,12 @@ fn the_page_is_what_the_tool_writes() {
     compare_drawn("example.page.html", &[EXAMPLE, "--strategy", "pushdown,best,naive"]);
 }
 
-/// The README's two pictures. Skipped where the model is not beside the project.
+/// The README's two pictures are on one scale.
 #[rstest]
-#[case("resnet50.before.svg", &["--strategy", "naive", "--no-views", "--inplace", "none"])]
-#[case("resnet50.after.svg", &["--strategy", "best"])]
-fn the_picture_of_resnet50_is_what_the_tool_draws(#[case] figure: &str, #[case] args: &[&str]) {
-    if let Some(model) = shared_path("data/models/resnet50_b1.onnx") {
-        compare_drawn(figure, &[&[model.to_str().unwrap()], args].concat());
-    }
+#[case("encoder.before.svg", &["--strategy", "naive", "--no-views", "--inplace", "none"])]
+#[case("encoder.after.svg", &["--scale", "5248000"])]
+fn the_pictures_of_the_readme_are_what_the_tool_draws(#[case] figure: &str, #[case] args: &[&str]) {
+    compare_drawn(figure, &[&["tests/models/encoder.onnx"], args].concat());
 }
 
 fn book() -> PathBuf {

@@ -109,6 +109,7 @@ fn without_arguments_a_built_in_network_is_planned_and_drawn() {
 #[case::steps_backwards(&["show", EXAMPLE, "--simulation", "--steps", "5..2"], "FROM must be less than TO")]
 #[case::steps_after_the_last(&["show", EXAMPLE, "--simulation", "--steps", "7..9", "-o", "nowhere.svg"], "book/src/figures/example.json: there are 6 steps, and --steps begins with step 7")]
 #[case::steps_that_are_no_numbers(&["show", EXAMPLE, "--simulation", "--steps", "a..4"], "'a' is not a step")]
+#[case::scale_of_a_text(&["show", EXAMPLE, "--scale", "1MiB"], "--scale needs an .svg file")]
 #[case::simulation_as_text(&["show", EXAMPLE, "--simulation"], "the simulation needs an .svg file")]
 #[case::no_folder_for_a_map(&["show", EXAMPLE, "-o", "nowhere/map.svg"], "memplan: nowhere/map.svg: cannot write: No such file or directory")]
 #[case::onnx_out(&["convert", EXAMPLE, "-o", "x.onnx"], "memplan writes .json and .csv, not ONNX")]

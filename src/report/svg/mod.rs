@@ -41,6 +41,8 @@ pub struct SvgOptions {
     pub width: u32,
     /// In pixels, at least 320.
     pub height: u32,
+    /// The least number of bytes on the address axis, so that several pictures can have one scale.
+    pub scale: Bytes,
 }
 
 impl SvgOptions {
@@ -50,7 +52,7 @@ impl SvgOptions {
         let steps = u32::try_from(plan.steps.min(400)).unwrap_or(400);
         let chunks = u32::try_from(plan.chunks.len().min(2000)).unwrap_or(2000);
         let width = (120 + 6 * steps).clamp(960, 2400);
-        Self { width, height: (500 + chunks).clamp(560, 1200) }
+        Self { width, height: (500 + chunks).clamp(560, 1200), scale: 0 }
     }
 }
 
@@ -68,6 +70,13 @@ impl SvgOptions {
         self.height = height;
         self
     }
+
+    /// Draws an address axis of at least this many bytes.
+    #[must_use]
+    pub const fn scale(mut self, scale: Bytes) -> Self {
+        self.scale = scale;
+        self
+    }
 }
 
 /// The largest number of steps that get a hover strip each; beyond it, several share one.
@@ -76,11 +85,6 @@ const STRIPS: Step = 4000;
 /// Draws a plan as a self-contained SVG that follows the reader's light or dark theme.
 #[must_use]
 pub fn memory_map_svg(plan: &Plan, steps: StepNames<'_>, options: SvgOptions) -> String {
-    draw(plan, steps, options, 0)
-}
-
-/// Draws a plan on an address axis of at least `scale` bytes.
-pub(super) fn draw(plan: &Plan, steps: StepNames<'_>, options: SvgOptions, scale: Bytes) -> String {
     let (width, height) = (f64::from(options.width.max(320)), f64::from(options.height.max(320)));
     let mut svg = String::new();
     let times = Times::of(plan, steps);
@@ -101,7 +105,7 @@ pub(super) fn draw(plan: &Plan, steps: StepNames<'_>, options: SvgOptions, scale
         width: width - LEFT - 16.0,
         height: height - top - 78.0 - rows,
         steps: plan.steps,
-        bytes: highest.max(plan.pool_size).max(scale),
+        bytes: highest.max(plan.pool_size).max(options.scale),
     };
     ground(&mut svg, &frame, plan);
     let (chains, views) = (Chains::new(plan), views(plan, times.steps()));

@@ -6,20 +6,20 @@ pub(super) const COLOURS: usize = 10;
 /// The first seven hues are from Okabe and Ito (2008), which colour-blind readers can distinguish.
 /// Light ones lie under dark text, dark ones under light text, with a contrast of at least 5:1.
 pub(in crate::report) const STYLE: &str = "\
-svg{--page:#fff;--ink:#1b1f24;--soft:#59636e;--rule:#d0d7de;--free:#f3f5f7;--hatch:#d5dbe1;--mark:#c2185b;\
+svg{--page:#fff;--ink:#1b1f24;--soft:#59636e;--rule:#d0d7de;--free:#f8fafb;--hatch:#e6eaee;--mark:#c2185b;\
 --c0:#9ad0f0;--c1:#f6c667;--c2:#7fcdb4;--c3:#f2e985;--c4:#84b6dc;--c5:#eea27a;--c6:#e3b3cd;--c7:#c4b7f0;--c8:#b7d77a;--c9:#cfc4b0}
-@media screen and (prefers-color-scheme:dark){svg{--page:#0d1117;--ink:#f0f3f6;--soft:#9aa4af;--rule:#3d444d;--free:#161b22;--hatch:#2b323b;--mark:#ff7eb6;\
+@media screen and (prefers-color-scheme:dark){svg{--page:#0d1117;--ink:#f0f3f6;--soft:#9aa4af;--rule:#3d444d;--free:#12171e;--hatch:#1f262e;--mark:#ff7eb6;\
 --c0:#256a92;--c1:#825900;--c2:#006745;--c3:#6b6312;--c4:#1a5a94;--c5:#8f3f0c;--c6:#8f4d74;--c7:#5b4ba6;--c8:#466a12;--c9:#5f5648}}
 text{font:11px system-ui,sans-serif;fill:var(--ink)}
 .head{font-size:15px;font-weight:600}.soft{fill:var(--soft)}.end{text-anchor:end}.mid{text-anchor:middle}
-.page{fill:var(--page)}.hatch{fill:var(--free)}.hatch+path{stroke:var(--hatch);stroke-width:1.5}
+.page{fill:var(--page)}.hatch{fill:var(--free)}.hatch+path{stroke:var(--hatch);stroke-width:1}
 .rule{stroke:var(--rule);fill:none}.frame{stroke:var(--soft);fill:none}.free{fill:url(#hatch)}
 .c{stroke:var(--page);stroke-width:1}.t{stroke:none}
 .c0{fill:var(--c0)}.c1{fill:var(--c1)}.c2{fill:var(--c2)}.c3{fill:var(--c3)}.c4{fill:var(--c4)}.c5{fill:var(--c5)}.c6{fill:var(--c6)}.c7{fill:var(--c7)}.c8{fill:var(--c8)}.c9{fill:var(--c9)}
 .c:hover,.t:hover{stroke:var(--ink);stroke-width:2}
 .over{stroke:var(--ink);stroke-width:1.5;stroke-dasharray:3 2;fill:none}
 .view{stroke:var(--ink);stroke-width:1;stroke-dasharray:1 2;fill:none;pointer-events:none}
-.halo{stroke:var(--page);stroke-width:3.5;stroke-opacity:.8;fill:none;pointer-events:none}.live{stroke:var(--ink);stroke-width:1.5;fill:none;pointer-events:none}
+.halo{stroke:var(--page);stroke-width:2.5;stroke-opacity:.6;fill:none;pointer-events:none}.live{stroke:var(--soft);stroke-width:1;fill:none;pointer-events:none}
 .bound{stroke:var(--mark);stroke-width:1.5;stroke-dasharray:7 4;fill:none;pointer-events:none}
 .peak{fill:none;stroke:var(--mark);stroke-width:1;pointer-events:none}.name{pointer-events:none}
 .step{fill:transparent}.step:hover{fill:var(--rule)}
