@@ -1,4 +1,4 @@
-//! Prints the README's table of measured peaks, for the models that are there.
+//! Prints the book's table of measured peaks, for the models that are there.
 
 use memplan_runtime::{MODELS, Peaks, model, peaks};
 

@@ -1,4 +1,4 @@
-//! The README states the peaks that are measured here. This test has its own file, so that nothing else runs
+//! The book states the peaks that are measured here. This test has its own file, so that nothing else runs
 //! in the process.
 
 use memplan_runtime::{MODELS, Peaks, model, peaks};
@@ -16,8 +16,8 @@ fn figures(row: &str) -> Vec<f64> {
 
 #[test]
 fn the_readme_states_the_measured_peaks() {
-    let readme = include_str!("../../../README.md");
-    assert!(readme.contains(Peaks::HEADER), "the README has no table\n{}", Peaks::HEADER);
+    let chapter = include_str!("../../../book/src/savings.md");
+    assert!(chapter.contains(Peaks::HEADER), "the chapter has no table\n{}", Peaks::HEADER);
     for (title, name) in MODELS {
         let Some(onnx) = model(name) else {
             eprintln!("skipped: {name} is not there");
@@ -26,11 +26,11 @@ fn the_readme_states_the_measured_peaks() {
         let row = peaks(&onnx).row(title);
         let (measured, start) = (figures(&row), format!("| {title} | "));
         let told = |line: &&str| line.starts_with(&start) && figures(line).len() == measured.len();
-        let told = figures(readme.lines().find(told).unwrap_or_else(|| panic!("no row\n{row}")));
+        let told = figures(chapter.lines().find(told).unwrap_or_else(|| panic!("no row\n{row}")));
         let is_near = |(told, measured): (&f64, &f64)| {
             (told - measured).abs() <= TOLERANCE.0 + told * TOLERANCE.1
         };
-        assert!(told.iter().zip(&measured).all(is_near), "the README tells {told:?} for\n{row}");
+        assert!(told.iter().zip(&measured).all(is_near), "the chapter tells {told:?} for\n{row}");
         assert!((told[POOL] - measured[POOL]).abs() < 0.005, "{told:?} for\n{row}");
     }
 }
