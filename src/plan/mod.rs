@@ -1,6 +1,7 @@
 //! The plan: the result that a framework uses.
 
 mod copies;
+mod decisions;
 mod error;
 #[cfg(feature = "serde")]
 mod file;

@@ -254,7 +254,9 @@ impl<'a> Planner<'a> {
     /// exceeds 64 bits, the strategy cannot plan such a problem, or it has no plan before its end and was
     /// cancelled or out of time.
     pub fn plan<'i>(&self, input: impl Into<InputRef<'i>>) -> Result<Plan, PlanError> {
-        self.plan_within(input.into(), 0)
+        let plan = self.plan_within(input.into(), 0)?;
+        plan.log_decisions();
+        Ok(plan)
     }
 
     /// Plans an input. Other choices are tried only if the pool is larger than `target` bytes.

@@ -2,7 +2,7 @@
 
 use std::{ops::Range, sync::Arc};
 
-use tracing::debug;
+use tracing::trace;
 
 use crate::{
     Bytes, Step,
@@ -324,7 +324,7 @@ impl ProblemBuilder {
             if required && writes && !links.accept(&request) {
                 return Err(ProblemError::RequiredOverwrite { overwriter, overwritten, reason });
             }
-            debug!(target: "memplan::links", overwriter, overwritten, %reason, "request dropped");
+            trace!(target: "memplan::links", overwriter, overwritten, %reason, "request dropped");
         }
         let steps = self.chunks.iter().map(|c| c.end).max().unwrap_or(0);
         self.steps = self.steps.max(steps);

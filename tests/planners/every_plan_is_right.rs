@@ -88,7 +88,8 @@ fn best_is_never_worse_than_pushdown(
 /// The table of what memplan saves equals the measured figures.
 #[test]
 fn the_table_of_savings_is_true() {
-    let chapter = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/book/src/savings.md")).unwrap();
+    let chapter =
+        fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/book/src/savings.md")).unwrap();
     let mut rows = 0;
     for (model, name) in
         [("vgg16", "VGG-16"), ("resnet50", "ResNet-50"), ("mobilenet_v2", "MobileNetV2")]

@@ -196,6 +196,16 @@ fn each_v_logs_more() {
     assert!(run.code == 2 && run.err.contains("cannot be used with"), "{}", run.err);
 }
 
+/// At `debug`, each decision is logged once and by name; what was tried, at `trace`.
+#[test]
+fn final_decisions_are_logged_by_name() {
+    let logged = |log| memplan_with(&["plan", "tests/models/encoder.onnx"], Some(log), "").err;
+    let decisions = logged("memplan::links=debug");
+    assert_eq!(decisions.matches("written over").count(), 21, "{decisions}");
+    assert!(decisions.contains("chunk=\"/l.0.1/Softmax_output_0\""), "{decisions}");
+    assert!(!decisions.contains("request dropped"), "{decisions}");
+}
+
 /// Four tensors of a byte fill four cells of 16 bytes, so that an overlap saves bytes that it would not save without
 /// an alignment.
 #[test]
