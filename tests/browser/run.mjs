@@ -246,6 +246,10 @@ async function everything_by_keys_and_touch(browser, path) {
   await page.key("0");
   assert.deepEqual(await view_of(page), whole);
   await page.key("p");
+  await page.key("Enter");
+  assert(span(await view_of(page)) < span(whole) || span(whole) <= 8, "Enter zooms to the peak");
+  await page.key("0");
+  await page.key("p");
   await page.key("ArrowUp");
   await page.key("Enter");
   // The surroundings of a chunk are eight steps at least.
@@ -470,7 +474,7 @@ async function pools_one_below_the_other(browser) {
   const at = (pane, step, address) => [pane.x + (pane.w * (step - pane.s0)) / (pane.s1 - pane.s0), pane.y + pane.h * (1 - (address - pane.range.a0) / (pane.range.a1 - pane.range.a0))];
   for (const [pane, step, address, words] of [
     [sram, 1.5, 1600, "kept\n1.00 KiB (1 024 B) at 1536 in sram\n"], [sram, 5, 1600, "conv\n"], [sram, 9.5, 1600, "kept\n"],
-    [sram, 6, 1100, "pinned"], [psram, 4, 100, "big\n"], [sram, 5, 1600, "at 1536 in sram"], [sram, 1.5, 1600, "no bytes in steps 3 to 6"],
+    [sram, 6, 1100, "pinned"], [psram, 4, 100, "big\n"], [sram, 5, 1600, "at 1536 in sram"], [sram, 1.5, 1600, "no bytes in steps 3..7"],
   ]) {
     await page.mouse("mouseMoved", ...at(pane, step, address));
     const text = await page.text("#tip");

@@ -279,9 +279,15 @@ function drawDetails(pen, pane, { at, x, y, w, h }) {
   const room = Math.min(x + w, pane.x + pane.w) - left - 8, height = Math.min(y + h, pane.y + pane.h) - top;
   const letters = Math.floor(room / 6.2);
   if (letters < 7 || height < 14) return;
-  const name = sheet.names[at];
-  pen.fillText(name.length <= letters ? name : `…${name.slice(name.length - letters + 1)}`, left + 5, top + 12);
+  pen.fillText(labelOf(sheet.names[at], letters), left + 5, top + 12);
   if (height > 30) pen.fillText(short(sheet.sizes[at]), left + 5, top + 26);
+}
+
+// A name with as many letters as there is room for: without the number of a first output, which most names have, and
+// then the end, which differs between the layers of a model.
+function labelOf(name, letters) {
+  const shown = name.length <= letters ? name : name.replace(/_output_0$/, "");
+  return shown.length <= letters ? shown : `…${shown.slice(shown.length - letters + 1)}`;
 }
 
 const FONT = "11px system-ui, sans-serif", BOLD = `600 ${FONT}`;
@@ -489,6 +495,13 @@ function zoomTo(at) {
   const step = (sheet.ends[at] + sheet.ownBegins[at]) / 2, address = (sheet.low(plan, at) + sheet.high(plan, at)) / 2;
   Object.assign(view, { s0: step - steps / 2, s1: step + steps / 2 });
   Object.assign(view.pools[sheet.rowOf(plan, at)], { a0: address - bytes / 2, a1: address + bytes / 2 });
+  bound();
+}
+
+// Zooms to a step, with all addresses.
+function zoomToStep(step) {
+  view.pools = allAddresses();
+  Object.assign(view, { s0: step - 3.5, s1: step + 4.5 });
   bound();
 }
 

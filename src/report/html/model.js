@@ -133,7 +133,7 @@ class Sheet {
     return plan.pools.length > 1 ? `${offset} in ${plan.pools[this.rowOf(plan, at)].name}` : String(offset);
   }
 
-  lifetime(begin, end) { return end - 1 > begin ? `${this.unit}s ${begin} to ${end - 1}` : `${this.unit} ${begin}`; }
+  lifetime(begin, end) { return end - 1 > begin ? `${this.unit}s ${begin}..${end}` : `${this.unit} ${begin}`; }
 
   low(plan, at) { return plan.offsets[at]; }
 
@@ -198,7 +198,7 @@ class Sheet {
     if (views.length) lines.push(`views: ${views.slice(0, 8).join(", ")}${views.length > 8 ? ` and ${views.length - 8} more` : ""}`);
     if (this.pinned.has(at)) lines.push("pinned");
     for (const { begin, end, low, high } of this.windowsOf.get(at) ?? []) {
-      lines.push(`${low < high ? `only bytes ${low} to ${high - 1}` : "no bytes"} in ${this.lifetime(begin, end)}`);
+      lines.push(`${low < high ? `only bytes ${low}..${high}` : "no bytes"} in ${this.lifetime(begin, end)}`);
     }
     if (plan.objects.length) lines.push(`in shared object ${plan.objects[at]}`);
     return lines;

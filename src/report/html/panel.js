@@ -43,7 +43,7 @@ function clear() {
     ...(sheet.unit === "step" ? [] : ["There are several streams; a clock sum is the number of steps that are over, on all streams together."]),
     `A dotted outline is a view. Hatched space is free. Below the map are the live bytes at each ${sheet.unit}; no pool can end below the dashed line.`,
     `Click a chunk for its operator, its chain, its views and what it rests on. Click below the map for the chunks alive at a ${sheet.unit}.`,
-    "The wheel or two fingers zoom, with Shift in time only, with Alt in addresses only; drag to pan. Keys: arrows choose the next chunk, with Shift they pan; + and - zoom, 0 shows all, P chooses the peak, Escape clears.",
+    "The wheel or two fingers zoom, with Shift in time only, with Alt in addresses only; drag to pan. Keys: arrows choose the next chunk, with Shift they pan; + and - zoom, 0 shows all, P chooses the peak, Enter zooms to what is chosen, Escape clears.",
   ];
   for (const text of lines) element("p", text, panel);
   if (state.beside) showDifference();

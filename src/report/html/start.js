@@ -96,6 +96,8 @@ canvas.addEventListener("pointercancel", (event) => { grips.delete(event.pointer
 canvas.addEventListener("pointerleave", () => { tip.hidden = true; });
 canvas.addEventListener("dblclick", showAll);
 canvas.addEventListener("wheel", (event) => {
+  // Inside another page, the wheel scrolls that page until the map is clicked.
+  if (window !== window.top && document.activeElement !== canvas) return;
   event.preventDefault();
   const [x, y] = inCanvas(event), pane = paneAt(x, y);
   // Over an axis only that axis is zoomed. Some browsers turn a wheel sideways while Shift is held.
@@ -146,7 +148,10 @@ canvas.addEventListener("keydown", (event) => {
   const answers = {
     ArrowLeft: () => turn(-1, 0), ArrowRight: () => turn(1, 0), ArrowUp: () => turn(0, 1), ArrowDown: () => turn(0, -1),
     "+": () => zoom(...centre, 0.8, true, true), "-": () => zoom(...centre, 1.25, true, true),
-    Enter: () => { if (state.chosen !== null) zoomTo(state.chosen); },
+    Enter: () => {
+      if (state.chosen !== null) zoomTo(state.chosen);
+      else if (state.step !== null) zoomToStep(state.step);
+    },
     p: () => chooseStep(state.shown.sheet.peak_step), P: () => chooseStep(state.shown.sheet.peak_step),
     "0": showAll, Escape: clear,
   };

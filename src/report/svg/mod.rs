@@ -24,7 +24,7 @@ use crate::{
         profile::{Chains, View, views},
         svg::{
             frame::{Frame, Px},
-            style::{COLOURS, FIXED, LETTER, PATTERN, broken, fitted, width},
+            style::{COLOURS, FIXED, LETTER, PATTERN, broken, fitted, fitted_name, width},
         },
         times::Times,
     },
@@ -382,7 +382,7 @@ impl Map<'_> {
             let room = place.width - 8.0;
             // Part of a name is still useful; part of a size would be wrong.
             let mut lines: Vec<String> =
-                fitted(&printable(&chunk.name), room).into_iter().collect();
+                fitted_name(&printable(&chunk.name), room).into_iter().collect();
             lines.extend(Some(size).filter(|size| width(size) <= room));
             if place.height < 32.0 {
                 lines.truncate(1);

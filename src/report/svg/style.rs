@@ -79,9 +79,26 @@ pub(super) fn fitted(text: &str, room: f64) -> Option<String> {
     (letters >= LEAST).then(|| ['…'].into_iter().chain(text.chars().skip(skipped)).collect())
 }
 
+/// Returns a name if it fits a width in pixels, otherwise its end without the number of a first output, which
+/// most names have and which tells none apart.
+pub(super) fn fitted_name(name: &str, room: f64) -> Option<String> {
+    let is_wide = width(name) > room;
+    let shown = name.strip_suffix("_output_0").filter(|_| is_wide).unwrap_or(name);
+    fitted(shown, room)
+}
+
 #[cfg(test)]
 mod tests {
-    use super::broken;
+    use super::{LETTER, broken, fitted_name};
+
+    #[test]
+    fn a_name_keeps_the_end_that_differs() {
+        let name = "/layer.3/attention/MatMul_output_0";
+        let shown = |letters: f64| fitted_name(name, letters * LETTER + 0.1);
+        assert_eq!(shown(40.0).as_deref(), Some(name));
+        assert_eq!(shown(17.0).as_deref(), Some("…attention/MatMul"));
+        assert_eq!(shown(6.0), None);
+    }
 
     #[test]
     fn lines_break_between_words_but_not_within_numbers() {
