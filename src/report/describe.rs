@@ -59,7 +59,7 @@ pub(super) fn describe(
     for window in plan.windows_of(at) {
         let when = times.lifetime(window.begin, window.end);
         let _ = if window.low < window.high {
-            write!(text, "\nonly bytes {} to {} in {when}", window.low, window.high - 1)
+            write!(text, "\nonly bytes {}..{} in {when}", window.low, window.high)
         } else {
             write!(text, "\nno bytes in {when}")
         };

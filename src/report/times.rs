@@ -58,11 +58,11 @@ impl<'a> Times<'a> {
         count(times, self.unit)
     }
 
-    /// Formats a lifetime as `step 4` or `steps 4 to 7`.
+    /// Formats a lifetime as `step 4` or, half-open, `steps 4..8`.
     pub(super) fn lifetime(&self, begin: Step, end: Step) -> String {
         match end.saturating_sub(1) {
             last if last <= begin => format!("{} {begin}", self.unit),
-            last => format!("{}s {begin} to {last}", self.unit),
+            _ => format!("{}s {begin}..{end}", self.unit),
         }
     }
 }

@@ -88,13 +88,13 @@ pub fn simulation_svg(problem: &Problem, steps: Range<Step>, most: u32) -> Strin
         more => format!("; {more} more are not shown"),
     };
     let after_all = all.last().map_or(0, |event| event.step.saturating_add(1));
-    let last = steps.end.min(after_all.max(steps.start.saturating_add(1))).saturating_sub(1);
+    let end = steps.end.min(after_all.max(steps.start.saturating_add(1)));
     let window = if asked == all.len() {
         String::new()
-    } else if last == steps.start {
-        format!(", step {last}")
+    } else if end.saturating_sub(1) == steps.start {
+        format!(", step {}", steps.start)
     } else {
-        format!(", steps {} to {last}", steps.start)
+        format!(", steps {}..{end}", steps.start)
     };
     let plural = if asked == 1 { "" } else { "s" };
     let head = format!("The simulation{window}: {asked} event{plural}{left_out}");

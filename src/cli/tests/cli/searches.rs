@@ -89,7 +89,7 @@ fn chunks_that_do_not_fit_are_explained() {
     assert_eq!((run.code, run.err.as_str()), (1, ""));
     for text in [
         "It does not fit into 15.0 KiB (15 359 B): these 3 chunks alone do not.",
-        "  6.00 KiB  b, steps 1 to 5, with what is written over it",
+        "  6.00 KiB  b, steps 1..6, with what is written over it",
         "  17.0 KiB  together",
         "Their peak is 14.0 KiB (14 336 B), at step 5; but in every layout within the\ncapacity, two of them that are alive together overlap",
         "Shrink any one of these and the rest fit.\n",
