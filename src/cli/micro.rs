@@ -172,7 +172,7 @@ impl<'a> Prediction<'a> {
         Ok(Verdict::Good)
     }
 
-    /// Writes all offsets, those of scratch buffers as well, as C++ source.
+    /// Writes all offsets, also of scratch buffers, as C++ source.
     pub(crate) fn write_c_struct(&self, path: &Path) -> Result<(), Failure> {
         let Survey { sequence, arena, .. } = &self.model.survey;
         if let Some(violation) = verify::execute(sequence, self.plan).first() {
@@ -244,7 +244,7 @@ pub(crate) fn verify(args: &VerifyArgs) -> Result<Verdict, Failure> {
     let own = own.map_err(|error| wrong(Some(&args.input), error))?;
     let mut out = io::BufWriter::new(io::stdout().lock());
     for problem in &problems {
-        writeln!(out, "{}", report::printable(problem))?;
+        writeln!(out, "{}", report::abridged(&report::printable(problem)))?;
     }
     if problems.is_empty() {
         let tensors = offline.offsets.iter().filter(|offset| offset.is_some()).count();
@@ -252,6 +252,12 @@ pub(crate) fn verify(args: &VerifyArgs) -> Result<Verdict, Failure> {
         write!(out, "{}", report::heads(Heads::new(own.size, head.size)))?;
     } else {
         writeln!(out, "wrong: {}", count(problems.len() as u64, "violation"))?;
+        let kernels = tflite::kernel_library(&args.reading).unwrap_or_default();
+        let overlaps = if args.reading.overlap { "with --overlap" } else { "without --overlap" };
+        writeln!(
+            out,
+            "checked for {kernels} kernels, {overlaps}; give the --kernels, --overlap, --inplace and --scratch that the plan was made with"
+        )?;
     }
     out.flush()?;
     Ok(if problems.is_empty() { Verdict::Good } else { Verdict::Bad })

@@ -86,7 +86,7 @@ pub use trace::trace;
 pub use traffic::traffic;
 #[cfg(feature = "files")]
 pub use traffic::traffic_json;
-pub use verification::{bound_ratio, verification};
+pub use verification::{abridged, bound_ratio, verification};
 
 use crate::{OpSequence, Step};
 

@@ -3,11 +3,25 @@
 use crate::{
     Plan,
     report::{
-        Size, bound_name, count, printable,
+        Size, bound_name, count,
+        fit::shortened,
+        printable,
         summary::{CLAIMED, PEAK, Row, UNCHECKED, table},
     },
     verify::Verification,
 };
+
+/// The most characters of a name in a violation.
+const MAX_NAME: usize = 60;
+
+/// Shortens the quoted names in a sentence, each to its beginning and its end. Generated names may fill several lines.
+#[must_use]
+pub fn abridged(sentence: &str) -> String {
+    let parts = sentence.split('\'').enumerate();
+    let parts =
+        parts.map(|(at, part)| if at % 2 == 1 { shortened(part, MAX_NAME) } else { part.into() });
+    parts.collect::<Vec<_>>().join("'")
+}
 
 /// Reports that a plan is right, with its figures, or lists its violations, one a line. The peak is the
 /// one that was counted; a larger bound in the plan is reported as a claim.
@@ -17,7 +31,7 @@ pub fn verification(plan: &Plan, verification: &Verification) -> String {
     if !violations.is_empty() {
         let mut text = String::new();
         for violation in violations {
-            text.push_str(&printable(&violation.to_string()));
+            text.push_str(&abridged(&printable(&violation.to_string())));
             text.push('\n');
         }
         text.push_str("wrong: ");
@@ -48,4 +62,21 @@ pub fn verification(plan: &Plan, verification: &Verification) -> String {
 #[must_use]
 pub fn bound_ratio(plan: &Plan) -> String {
     format!("{:.3} x the {}, {}", plan.ratio(), bound_name(plan), Size(plan.lower_bound))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::abridged;
+
+    #[test]
+    fn long_names_are_abridged_in_the_middle() {
+        let long = format!("model/{}/bias", "block/".repeat(40));
+        let shown = abridged(&format!("'{long}' and 'x' share the bytes [0, 4)"));
+        assert!(
+            shown.starts_with("'model/block/")
+                && shown.ends_with("/bias' and 'x' share the bytes [0, 4)")
+        );
+        assert_eq!(shown.chars().count(), 60 + "'' and 'x' share the bytes [0, 4)".chars().count());
+        assert_eq!(abridged("'a' lies at 5"), "'a' lies at 5");
+    }
 }
