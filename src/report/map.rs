@@ -104,10 +104,9 @@ pub(super) fn map_to_scale(
     text.push_str(&grid.step_axis(plan, times));
     let (column, row) = (grid.column_name(times), Size(grid.row_bytes));
     let (free, several) = (char::from(FREE), char::from(SEVERAL));
-    let _ = writeln!(
-        text,
-        "1 column = {column}, 1 row = {row:#}; '{free}' free, '{several}' several chunks"
-    );
+    let scale =
+        format!("1 column = {column}, 1 row = {row:#}; '{free}' free, '{several}' several chunks");
+    text.push_str(&wrapped(&scale, 2));
     let pinned = (!plan.pinned.is_empty()).then(|| format!("'{}' pinned", char::from(PINNED)));
     let reserved =
         (!plan.reserved.is_empty()).then(|| format!("'{}' reserved", char::from(RESERVED)));
@@ -254,7 +253,7 @@ impl Grid {
         cells
     }
 
-    /// Formats the step numbers, as many as there is room for.
+    /// Formats the step numbers that there is room for.
     fn step_axis(&self, plan: &Plan, times: Times<'_>) -> String {
         let mut line = vec![b' '; AXIS + self.columns];
         let mut free_from = 0;
