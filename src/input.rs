@@ -5,7 +5,7 @@ use crate::{
     lower::{Lowered, LoweringOptions, lower},
 };
 
-/// An input of planning.
+/// What a planner accepts.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Input {
     /// Operators, which are lowered first.
@@ -25,7 +25,7 @@ pub enum InputRef<'a> {
 }
 
 impl InputRef<'_> {
-    /// Returns the chunks: those of the operators, lowered with these options, or a copy of the
+    /// Returns the chunks: the operators, lowered with these options, or a copy of the
     /// problem.
     ///
     /// # Errors

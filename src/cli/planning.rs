@@ -107,7 +107,7 @@ pub(crate) fn holds_for(plan: &Plan, input: &Input) -> bool {
 }
 
 /// Reads a plan of an input; returns it with the input in the order that it is for. Its bound is
-/// counted anew; a larger bound that the file states becomes a claim.
+/// counted again; a larger bound that the file states becomes a claim.
 pub(crate) fn read_plan(
     plan: &Path,
     input: Input,

@@ -1,4 +1,4 @@
-//! Plans and orders back into the files that runtimes take.
+//! Writes plans and orders into model files.
 
 mod c_header;
 mod c_names;

@@ -10,7 +10,7 @@ use crate::{
     report::{Size, count, fit::hanging, printable},
 };
 
-/// The sizes of the head of the arena in bytes; for TensorFlow Lite's interpreter, those of its arena.
+/// The sizes of the head of the arena in bytes; for TensorFlow Lite's interpreter, of its arena.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Heads {

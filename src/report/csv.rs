@@ -34,7 +34,7 @@ pub fn write_plan_csv(
     writer.flush()
 }
 
-/// Writes `id,lower,upper,size`, and those of `alignment`, `gaps` and `offset` that the problem needs. On
+/// Writes `id,lower,upper,size`, and what the problem needs of `alignment`, `gaps` and `offset`. On
 /// several streams, times are clocks such as `1:0:3`. This format has no place for overwrite links,
 /// padding, and what [`not_in_csv`] returns.
 ///

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-/// The width of text in columns, that of the narrowest common terminal.
+/// The width of text in columns, as wide as the narrowest common terminal.
 pub(super) const WIDTH: usize = 80;
 
 /// The least number of characters to keep of a name.

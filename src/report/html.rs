@@ -47,7 +47,7 @@ pub enum PageError {
     OtherChunks(usize),
 }
 
-/// Writes the page. It shows one plan, or any two side by side: of one sheet, such as those of several
+/// Writes the page. It shows one plan, or any two side by side: of one sheet, such as plans by several
 /// strategies, or of two, such as an input in two orders. A plan by *pushdown* comes with its simulation.
 ///
 /// # Errors

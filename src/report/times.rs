@@ -1,5 +1,5 @@
 //! The times of a plan as text. With one stream they are steps, with names if the operators are known. With
-//! several streams, a time is a clock; the plan of a sequence has its step, and that of a problem the sum of
+//! several streams, a time is a clock; the plan of a sequence has its step, and the plan of a problem the sum of
 //! its entries.
 
 use crate::{

@@ -1,4 +1,4 @@
-//! The traffic of a plan in several pools beside that of simple rules.
+//! Compares the traffic of a plan in several pools with simple rules.
 
 use crate::{Plan, planner::TrafficReference, report::fit::wrapped};
 

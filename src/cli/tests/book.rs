@@ -100,7 +100,7 @@ fn the_recording_is_explained_as_the_tool_does() {
     compare_figure("recording.explain.txt", answers);
 }
 
-/// Several memories, pins and more.
+/// Multiple memories, pins and more.
 #[test]
 fn the_problem_in_two_pools_is_planned_as_the_tool_does() {
     let printed = memplan(&["plan", POOLS]).out;

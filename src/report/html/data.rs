@@ -124,7 +124,7 @@ struct PagePlan<'a> {
     winner: Option<&'a str>,
     pool: Bytes,
     bound: Bytes,
-    /// The name of the bound, and that of a line at it.
+    /// The name of the bound, and of the line at it.
     bound_name: &'static str,
     bound_line: &'static str,
     naive: Bytes,
