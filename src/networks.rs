@@ -67,7 +67,7 @@ pub fn mobilenet_v2(batch: u64) -> Result<OpSequence, SequenceError> {
 /// ```
 /// let sequence = memplan::networks::small_linknet(1)?;
 /// let plan = memplan::Planner::new().plan(&sequence)?;
-/// assert_eq!((plan.pool_size, plan.naive_size), (640 << 10, 2240 << 10));
+/// assert_eq!((plan.pool_size, plan.naive_size), (640 << 10, 2368 << 10));
 /// # Ok::<(), memplan::PlanError>(())
 /// ```
 pub fn small_linknet(batch: u64) -> Result<OpSequence, SequenceError> {

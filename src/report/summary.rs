@@ -43,9 +43,10 @@ fn size_rows(plan: &Plan, steps: StepNames<'_>) -> Vec<Row<'static>> {
         (PEAK, 1.0) => "peak of live tensors",
         (name, _) => name,
     };
-    let judgement = match plan.pool_size == plan.lower_bound {
-        true => format!("= {name}"),
-        false => format!("= {:.3} x {name}", plan.ratio()),
+    let judgement = if plan.pool_size == plan.lower_bound {
+        format!("= {name}")
+    } else {
+        format!("= {:.3} x {name}", plan.ratio())
     };
     let of_all = plan.pools.len() > 1;
     let label = if of_all { "all pools" } else { "pool" };
