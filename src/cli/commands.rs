@@ -325,7 +325,7 @@ fn compare_one(args: &CompareArgs, path: &Path) -> Result<Comparison, Failure> {
     let planner = planner.lowering(args.reading.lowering()).limits(limits);
     let comparison = searching(None, |observer| planner.clone().observer(observer).compare(&input));
     if is_interrupted() {
-        note("interrupted: what had not ended is stopped, or the best so far");
+        note("interrupted: the strategies that had not ended stop, or show their best plan so far");
     }
     let comparison = comparison.map_err(|error| wrong(Some(path), error))?;
     if !args.reorder || matches!(input, Input::Problem(_)) {

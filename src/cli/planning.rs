@@ -206,7 +206,7 @@ pub(crate) fn make_plan(
         if strategy.is_anytime() { searching(None, plan) } else { plan(Observer::default()) };
     let plan = plan.map_err(|error| unplanned(path, &error))?;
     if is_interrupted() && !plan.proven_optimal {
-        note("interrupted: this is the best plan so far; it is not proven the smallest");
+        note("interrupted: this is the best plan so far; it is not proven minimal");
     }
     Ok(plan)
 }

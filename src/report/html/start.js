@@ -7,7 +7,7 @@ const searchField = document.getElementById("search");
 const controls = { colours: document.getElementById("colours"), line: document.getElementById("line"), difference: document.getElementById("difference") };
 
 function summary({ sheet, plan }) {
-  const judgement = plan.pool === plan.bound ? `equal to the ${plan.bound_name}`
+  const judgement = plan.pool === plan.bound ? `equal to the ${plan.bound_name}${plan.proof === "plan" ? ", proven minimal" : ""}`
     : `${(plan.pool / Math.max(plan.bound, 1)).toFixed(3)} × the ${plan.bound_name}, ${size(plan.bound)}${plan.proof ? `; no ${plan.proof} is smaller` : ""}`;
   const each = plan.pools.map(({ name, size: bytes, capacity }) => `${name} ${short(bytes)}${capacity === null ? "" : ` of ${short(capacity)}`}`);
   const pools = each.length > 1 ? `${each.join(", ")}; together` : "pool";

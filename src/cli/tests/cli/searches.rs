@@ -162,7 +162,7 @@ fn an_interrupted_search_gives_the_best_so_far(#[case] command: &[&str], #[case]
     assert!(!output.stdout.is_empty());
     let words = String::from_utf8(output.stderr).unwrap();
     let interrupted =
-        "memplan: interrupted: this is the best plan so far; it is not proven the smallest\n";
+        "memplan: interrupted: this is the best plan so far; it is not proven minimal\n";
     assert!(words.starts_with(interrupted), "{words}");
     if command == ["plan"] {
         assert_eq!(memplan(&["verify", input, plan]).code, 0);
