@@ -73,7 +73,7 @@ pub unsafe extern "C" fn memplan_plan_explain(
             check(out, n, "out")?;
         }
         let steps = StepNames(sequence.as_ref());
-        let summary = report::summary(&plan.inner, steps, "as declared");
+        let summary = report::summary(&plan.inner, steps, "in-place as declared");
         let text = format!("{summary}\n{}", report::explain(&plan.inner, steps));
         // SAFETY: promised by the caller.
         unsafe {

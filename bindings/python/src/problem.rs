@@ -283,7 +283,7 @@ impl Problem {
         json::text(py, |out| memplan::report::write_problem_json(out, &self.0))
     }
 
-    /// The most bytes alive at one step: no pool is smaller.
+    /// The largest number of live bytes at one step: no pool is smaller.
     #[getter]
     fn lower_bound(&self, py: Python<'_>) -> PyResult<u64> {
         guarded(py, || Ok(self.0.lower_bound().bytes))

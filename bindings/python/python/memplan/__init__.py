@@ -231,10 +231,10 @@ class Reordered:
     given: Plan
     """The plan of the order given."""
     peak: int
-    """The most bytes alive at a step in the order found."""
+    """The peak in the order found: the most live bytes at a step."""
     given_peak: int
     lower_bound: int
-    """No order has fewer bytes alive at its peak."""
+    """No order has a lower peak."""
     proven_optimal: bool
     moved: int
     """The fewest operators that must be moved."""
@@ -274,13 +274,13 @@ class Recomputed:
     cost_bound: int | None
     """No recomputation in the given order that fits has a smaller extra cost."""
     peak: int | None
-    """The most bytes alive at a step."""
+    """The peak: the most live bytes at a step."""
     peak_bound: int
-    """No recomputation in the given order has fewer bytes alive at its peak."""
+    """No recomputation in the given order has a lower peak."""
     proven: bool
     """Whether none in the given order that fits has a smaller extra cost."""
     least: int
-    """The smallest pool, or the least bytes alive at a peak, that was found."""
+    """The smallest pool, or the lowest peak, that was found."""
     text: str
 
     def __str__(self) -> str:
