@@ -69,6 +69,19 @@ fn without_arguments_a_built_in_network_is_planned_and_drawn() {
     assert!(run.out.ends_with("memplan plan MODEL.onnx\n"), "{}", run.out);
 }
 
+/// Two screens of 40 lines.
+#[test]
+fn the_help_of_plan_has_headings_and_fits_in_two_screens() {
+    let help = memplan(&["plan", "--help"]).out;
+    let headings = ["Input:", "What may share memory:", "Planning:", "Limits:", "Output:"];
+    let places = headings.map(|heading| help.find(&format!("\n{heading}\n")));
+    assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{help}");
+    assert!(help.lines().count() <= 80, "{help}");
+    assert!(help.lines().all(|line| line.chars().count() <= 80), "{help}");
+    // The manual page says more.
+    assert!(memplan(&["man", "plan"]).out.len() > 2 * help.len());
+}
+
 #[rstest]
 #[case::no_such_command(&["draw"], "unrecognized subcommand 'draw'")]
 #[case::no_such_strategy(&["plan", "--strategy", "best-guess"], "invalid value 'best-guess' for '--strategy <NAME>'")]
