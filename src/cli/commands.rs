@@ -18,6 +18,7 @@ use memplan::{
 
 use crate::{
     Failure, Verdict,
+    advice::advice,
     args::{CompareArgs, Emit, ExplainArgs, InputArgs, PlanArgs, StrategyArgs},
     files::{self, wrong},
     is_quiet, later, micro, note,
@@ -360,9 +361,11 @@ pub(crate) fn explain(args: &ExplainArgs) -> Result<Verdict, Failure> {
     };
     let steps = step_names(&input);
     let traffic = traffic(&plan, &input, path, args);
+    let advice = advice(args, &input, &plan)?;
     let mut out = io::BufWriter::new(io::stdout().lock());
     if args.json {
         let mut explained = report::explain_json(&plan, steps);
+        explained["advice"] = report::advice_json(&advice);
         if let Some(traffic) = &traffic {
             explained["traffic"] = report::traffic_json(&plan, traffic);
         }
@@ -392,6 +395,9 @@ pub(crate) fn explain(args: &ExplainArgs) -> Result<Verdict, Failure> {
         write!(out, "\n{}", micro::arena(path, &args.reading, &plan)?)?;
     }
     write!(out, "\n{}", report::explain(&plan, steps))?;
+    if !advice.is_empty() {
+        write!(out, "\n{}", report::advice_text(&advice, steps))?;
+    }
     out.flush()?;
     Ok(Verdict::Good)
 }

@@ -2,6 +2,7 @@
 //! and traces to standard error. Exit code 0 means success, 1 that a plan is wrong or does not fit,
 //! 2 that the arguments or the input are wrong.
 
+mod advice;
 mod args;
 mod commands;
 mod convert;

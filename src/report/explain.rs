@@ -12,13 +12,17 @@ use crate::{
         fit::{line, name, text, wrapped},
         in_buffers,
         kept::kept,
-        pool_title, printable, scoped, short,
+        pool_title, printable,
+        reasons::{Reason, Reasons},
+        scoped, short,
         times::Times,
     },
 };
 
 /// The largest number of chunks that a list shows.
 const SHOWN: usize = 40;
+/// The largest number of reasons in sentences.
+const REASONS: usize = 6;
 /// The first lines of an explanation with several streams.
 const CLOCK_SUMS: &str = "There are several streams, so times are given as clock sums: the number of \
 steps that are over, on all streams together.";
@@ -95,6 +99,15 @@ fn explain_peak(out: &mut String, plan: &Plan, times: Times<'_>) {
     let kept = kept(plan, times);
     for (at, kept) in alive.iter().take(SHOWN).filter_map(|&(at, _)| Some((at, kept(at)?))) {
         out.push_str(&wrapped(&kept.sentence(plan, at, times), 0));
+    }
+    if times.has_peak {
+        let reasons = Reasons::of(plan, times);
+        let is_idle =
+            |&(at, _): &&(usize, Bytes)| !reasons.is_used(*at, peak.step) && kept(*at).is_none();
+        let idle = alive.iter().take(SHOWN).filter(is_idle);
+        let sentences =
+            idle.filter_map(|&(at, _)| Some(reasons.last(at)?.sentence(plan, at, times)));
+        sentences.take(REASONS).for_each(|sentence| out.push_str(&wrapped(&sentence, 0)));
     }
 }
 
@@ -444,12 +457,23 @@ fn pool_json(plan: &Plan, times: Times<'_>) -> serde_json::Value {
     let peak = Peak::of(plan);
     let alive = largest_at_peak(plan, peak).into_iter();
     let reason = kept(plan, times);
+    let reasons = Reasons::of(plan, times);
     let alive = alive.map(|(at, bytes)| {
         let mut value = chunk(&plan.chunks[at]);
         value["bytes"] = json!(bytes);
         if let Some(kept) = reason(at) {
             value["kept_by"] =
                 json!({"views": kept.views, "bytes": kept.bytes, "until": kept.until});
+        }
+        if times.has_peak && times.steps().0.is_some() {
+            value["is_used"] = json!(reasons.is_used(at, peak.step));
+        }
+        match reasons.last(at).filter(|_| times.has_peak) {
+            Some(Reason::Read { step, tensor, .. }) => {
+                value["last_read"] = json!({"step": step, "tensor": tensor});
+            }
+            Some(Reason::Result { tensor }) => value["result"] = json!(tensor),
+            None => {}
         }
         value
     });

@@ -1,5 +1,6 @@
 //! Plans as output for readers and other programs: text, memory maps, JSON, CSV.
 
+mod advice;
 mod alive;
 #[cfg(feature = "tflite")]
 mod arena;
@@ -25,6 +26,7 @@ mod offsets;
 mod operators;
 mod pools;
 mod profile;
+mod reasons;
 mod recomputation;
 #[cfg(feature = "files")]
 mod recording;
@@ -40,6 +42,9 @@ mod traffic;
 mod verification;
 
 pub use crate::printable::printable;
+#[cfg(feature = "files")]
+pub use advice::advice_json;
+pub use advice::{Advice, Change, advice, advice_text};
 #[cfg(all(feature = "tflite", feature = "serde"))]
 pub use arena::arena_entry;
 #[cfg(feature = "tflite")]

@@ -3,6 +3,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod advice;
 mod alive;
 mod by_byte;
 mod captured;

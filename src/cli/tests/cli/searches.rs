@@ -209,3 +209,51 @@ fn a_strategy_without_a_plan_before_its_end_keeps_a_time_limit() {
     assert!(run.err.contains(words), "{}", run.err);
     assert!(!plan.exists());
 }
+
+/// Each change is planned as the caller would plan it.
+#[test]
+fn an_explanation_ends_with_what_would_help() {
+    let model = "tests/models/encoder.onnx";
+    let json = |args: &[&str]| -> serde_json::Value {
+        let run = memplan(&[&["explain", model, "--json"], args].concat());
+        serde_json::from_str(&run.out).unwrap()
+    };
+    let given = json(&["--inplace", "none"]);
+    let mut advice = given["advice"].as_array().unwrap().iter();
+    let found = advice.find(|advice| advice["option"] == "--inplace rows").unwrap();
+    assert_eq!(found["pool_size"], json(&[])["pool_size"]);
+    assert!(found["pool_size"].as_u64() < given["pool_size"].as_u64());
+    let text = memplan(&["explain", model]).out;
+    assert!(
+        text.contains("/Add_2_output_0 is kept for step 32 (/Add_3), which reads it."),
+        "{text}"
+    );
+    let (_, list) = text.split_once("What would help").unwrap();
+    assert!(list.contains("without what steps 24 to 27"), "{list}");
+    // A plan from a file, and one in several pools, is explained as it is.
+    for args in
+        [&["--pool", "a:1MiB:1", "--pool", "b::20"][..], &["--reorder", "--strategy", "naive"]]
+    {
+        let run = memplan(&[&["explain", model], args].concat());
+        assert_eq!((run.code, run.err.as_str()), (0, ""), "{args:?}");
+    }
+}
+
+/// Kernels of a microcontroller that may write below their input.
+#[test]
+fn an_overlap_is_measured_where_the_kernels_are_known() {
+    let model = "tests/models/mobilenet_v3_se_64_i8.tflite";
+    let pool = |args: &[&str]| -> serde_json::Value {
+        let run =
+            memplan(&[&["explain", model, "--json", "--kernels", "reference"], args].concat());
+        serde_json::from_str(&run.out).unwrap()
+    };
+    let given = pool(&[]);
+    let overlapping = pool(&["--overlap"]);
+    let mut advice = given["advice"].as_array().unwrap().iter();
+    let found = advice.find(|advice| advice["option"] == "--overlap");
+    match found {
+        Some(found) => assert_eq!(found["pool_size"], overlapping["pool_size"]),
+        None => assert!(overlapping["pool_size"].as_u64() >= given["pool_size"].as_u64()),
+    }
+}

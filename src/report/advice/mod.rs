@@ -1,0 +1,211 @@
+//! What would make the pool smaller, each measured by a plan with that change: another order of the operators, one
+//! operator in place of several, several in two halves, and what the caller has measured.
+
+mod change;
+mod words;
+
+use std::ops::Range;
+
+use crate::{
+    Bytes, Limits, OpSequence, Plan, PlanError, Planner, Step, Strategy, report::alive::live_bytes,
+};
+use change::Fusion;
+#[cfg(feature = "files")]
+pub use words::advice_json;
+pub use words::advice_text;
+
+/// The effort of the search for an order, in nodes: a fraction of a second.
+const ORDER_EFFORT: u64 = 1_000_000;
+/// The effort of the plans that choose among runs of steps, in nodes.
+const QUICK_EFFORT: u64 = 1_000;
+/// The most operators for which changes are planned.
+const MAX_OPERATORS: usize = 5_000;
+/// The most operators that may become one by hand.
+const MAX_FUSED: usize = 3;
+/// The parts of the peak, in eighths, that bound the runs of steps around it.
+const LEVELS: [Bytes; 6] = [7, 6, 5, 4, 3, 2];
+/// A run of steps has at most the larger of this many steps and a quarter of all.
+const SHORT_RUN: usize = 4;
+
+/// A change that makes the pool smaller.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Advice {
+    /// The change.
+    pub change: Change,
+    /// The size in bytes of the pool with it, planned with the same options.
+    pub pool_size: Bytes,
+}
+
+/// A change of the sequence, or of the options that it is read with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Change {
+    /// Another order of the operators: the steps as they are to run.
+    Order(Vec<usize>),
+    /// An option of the command.
+    Option(String),
+    /// The operators of these steps become one, which holds all it reads and makes while it runs, and nothing
+    /// else.
+    OneOperator(Range<usize>),
+    /// As above, for so many steps that the peak is elsewhere then: in this step of the sequence as it is.
+    Without {
+        /// The steps.
+        steps: Range<usize>,
+        /// The next peak; `None` if it is still in these steps.
+        next_peak: Option<usize>,
+    },
+    /// The operators of these steps become one that runs them twice, each time for one half of its results. What
+    /// they pass to each other has half its size.
+    Halves(Range<usize>),
+}
+
+impl Advice {
+    /// An option of the command, and the size of the pool with it.
+    pub fn option(option: impl Into<String>, pool_size: Bytes) -> Self {
+        Self { change: Change::Option(option.into()), pool_size }
+    }
+}
+
+/// Plans a sequence with changes, and returns those that make the pool of `plan` smaller, the smallest pool first.
+/// The effort is bounded: a search for an order, and five plans with the options of the planner. Sequences of more
+/// than 5000 operators, in several pools or on several streams get no advice.
+///
+/// ```
+/// use memplan::{OpSequence, Operator, Output, Planner, report::advice};
+///
+/// let sequence = OpSequence::builder()
+///     .operator(Operator::new("expand").output(Output::new("a", 64)))
+///     .operator(Operator::new("scores").inputs(["a"]).output(Output::new("s", 1024)))
+///     .operator(Operator::new("attend").inputs(["a", "s"]).output(Output::new("y", 64)))
+///     .output("y")
+///     .build()?;
+/// let planner = Planner::new();
+/// let found = advice(&sequence, &planner.plan(&sequence)?, &planner)?;
+/// assert_eq!(found[0].pool_size, 128);
+/// # Ok::<(), memplan::PlanError>(())
+/// ```
+///
+/// # Errors
+///
+/// If a changed sequence cannot be planned. A planner that is cancelled or out of time ends the list.
+pub fn advice(
+    sequence: &OpSequence,
+    plan: &Plan,
+    planner: &Planner<'_>,
+) -> Result<Vec<Advice>, PlanError> {
+    let mut found = Vec::new();
+    let count = sequence.operators().len();
+    let is_plain = plan.pools.len() <= 1 && plan.pinned.is_empty() && sequence.streams() == 1;
+    if !is_plain || count > MAX_OPERATORS || plan.pool_size == 0 {
+        return Ok(found);
+    }
+    match (Changes { sequence, plan, planner }).measure(&mut found) {
+        Err(error) if !error.is_stop() => return Err(error),
+        _ => {}
+    }
+    found.retain(|advice| advice.pool_size < plan.pool_size);
+    found.sort_by_key(|advice| advice.pool_size);
+    Ok(found)
+}
+
+struct Changes<'a> {
+    sequence: &'a OpSequence,
+    plan: &'a Plan,
+    planner: &'a Planner<'a>,
+}
+
+impl<'a> Changes<'a> {
+    fn measure(&self, found: &mut Vec<Advice>) -> Result<(), PlanError> {
+        let limits = Limits::default().nodes(ORDER_EFFORT);
+        let order = self.planner.plan_reordered(self.sequence, limits)?;
+        if order.reordered.is_better() {
+            let change = Change::Order(order.reordered.order);
+            found.push(Advice { change, pool_size: order.plan.pool_size });
+        }
+        let close = self.best(self.close_runs())?;
+        if let Some(fusion) = &close {
+            let plan = self.planner.plan(&fusion.sequence(0)?)?;
+            let change = Change::OneOperator(fusion.steps.clone());
+            found.push(Advice { change, pool_size: plan.pool_size });
+        }
+        let Some(wide) = self.best(self.wide_runs())?.or(close) else { return Ok(()) };
+        let steps = wide.steps.clone();
+        if steps.len() > MAX_FUSED {
+            let plan = self.planner.plan(&wide.sequence(0)?)?;
+            let next_peak = next_peak(&plan, &steps);
+            let change = Change::Without { steps: steps.clone(), next_peak };
+            found.push(Advice { change, pool_size: plan.pool_size });
+        }
+        let half = self.planner.plan(&wide.half()?)?.pool_size;
+        let pool_size = self.planner.plan(&wide.sequence(half)?)?.pool_size;
+        found.push(Advice { change: Change::Halves(steps), pool_size });
+        Ok(())
+    }
+
+    /// The fusion with the smallest pool, by a plan with little effort; of several, the first of the
+    /// shortest.
+    fn best(&self, runs: Vec<Range<usize>>) -> Result<Option<Fusion<'a>>, PlanError> {
+        let limits = Limits::default().nodes(QUICK_EFFORT);
+        let quick = self.planner.clone().strategy(Strategy::Best).limits(limits);
+        let mut best: Option<(Bytes, Fusion<'_>)> = None;
+        for fusion in runs.into_iter().filter_map(|run| Fusion::of(self.sequence, run)) {
+            let pool = quick.plan(&fusion.sequence(0)?)?.pool_size;
+            let rank = |pool: Bytes, fusion: &Fusion<'_>| (pool, fusion.steps.len());
+            if best.as_ref().is_none_or(|(least, of)| rank(pool, &fusion) < rank(*least, of)) {
+                best = Some((pool, fusion));
+            }
+        }
+        Ok(best.map(|(_, fusion)| fusion))
+    }
+
+    fn peak(&self) -> usize {
+        usize::try_from(self.plan.peak_step).unwrap_or(usize::MAX)
+    }
+
+    /// All runs of a few steps with the peak among them.
+    fn close_runs(&self) -> Vec<Range<usize>> {
+        let (peak, count) = (self.peak(), self.sequence.operators().len());
+        let lengths = 2..=MAX_FUSED;
+        let begins = lengths.flat_map(|length| {
+            (peak.saturating_sub(length - 1)..=peak).map(move |begin| begin..begin + length)
+        });
+        begins.filter(|run| run.end <= count).collect()
+    }
+
+    /// The longest runs of steps around the peak in which more than a part of its bytes are alive.
+    fn wide_runs(&self) -> Vec<Range<usize>> {
+        let (peak, count) = (self.peak(), self.sequence.operators().len());
+        let mut alive = vec![0; count];
+        let live = live_bytes(self.plan);
+        for (at, &(from, bytes)) in live.iter().enumerate() {
+            let until = live.get(at + 1).map_or(count as Step, |&(step, _)| step);
+            for step in from..until.min(count as Step) {
+                alive[usize::try_from(step).unwrap_or(0)] = bytes;
+            }
+        }
+        let most = alive.get(peak).copied().unwrap_or(0);
+        let longest = SHORT_RUN.max(count / 4);
+        let runs = LEVELS.into_iter().map(|level| {
+            let is_high =
+                |step: &usize| u128::from(alive[*step]) * 8 > u128::from(most) * u128::from(level);
+            let begin = (0..peak).rev().take_while(is_high).last().unwrap_or(peak);
+            let end = (peak..count).take_while(|step| *step == peak || is_high(step)).count();
+            begin..peak + end
+        });
+        let mut runs: Vec<Range<usize>> =
+            runs.filter(|run| run.len() >= 2 && run.len() <= longest).collect();
+        runs.dedup();
+        runs
+    }
+}
+
+/// The peak of a plan with one operator in place of those of some steps, as a step before that change.
+fn next_peak(plan: &Plan, steps: &Range<usize>) -> Option<usize> {
+    let step = usize::try_from(plan.peak_step).ok()?;
+    match step {
+        step if step < steps.start => Some(step),
+        step if step == steps.start => None,
+        step => Some(step + steps.len() - 1),
+    }
+}

@@ -1,0 +1,82 @@
+//! Advice as text and as JSON.
+
+use std::ops::Range;
+
+use crate::{
+    Step,
+    report::{
+        Size, StepNames,
+        advice::{Advice, Change},
+        fit::{hanging, wrapped},
+        short,
+    },
+};
+
+/// The first line of the list.
+const TITLE: &str = "What would help, with the size of the pool that is planned then:";
+/// The column in which the changes begin.
+const INDENT: usize = 14;
+
+/// Lists changes that make the pool smaller, with the size that it has then; empty if there are none.
+#[must_use]
+pub fn advice_text(advice: &[Advice], steps: StepNames<'_>) -> String {
+    let mut text = if advice.is_empty() { String::new() } else { wrapped(TITLE, 0) };
+    for Advice { change, pool_size } in advice {
+        let label = format!("  {:>10}  ", format!("{:#}", Size(*pool_size)));
+        text.push_str(&hanging(&label, &sentence(change, steps), INDENT));
+    }
+    text
+}
+
+fn sentence(change: &Change, steps: StepNames<'_>) -> String {
+    let run = |run: &Range<usize>| {
+        let (first, last) = (run.start, run.end - 1);
+        let name = |step: usize| steps.operator(step as Step).map(|name| short(&name));
+        match name(first).zip(name(last)) {
+            Some((begin, end)) => format!("steps {first} to {last} ({begin} to {end})"),
+            None => format!("steps {first} to {last}"),
+        }
+    };
+    match change {
+        Change::Order(_) => "in another order of the operators, by memplan reorder".to_owned(),
+        Change::Option(option) => format!("with {option}"),
+        Change::OneOperator(range) => {
+            format!("with one fused operator in place of {}", run(range))
+        }
+        Change::Without { steps: range, next_peak } => {
+            let next = next_peak
+                .map(|step| format!("; the next peak is in {}", steps.short_name(step as Step)));
+            let next = next.unwrap_or_default();
+            format!("without what {} pass to each other{next}", run(range))
+        }
+        Change::Halves(range) => {
+            format!("with {} run twice, each time for half of their results", run(range))
+        }
+    }
+}
+
+/// Returns the changes as JSON: a list with `change`, `pool_size`, and what the change is about.
+#[cfg(feature = "files")]
+#[must_use]
+pub fn advice_json(advice: &[Advice]) -> serde_json::Value {
+    use serde_json::json;
+    let entry = |Advice { change, pool_size }: &Advice| match change {
+        Change::Order(order) => {
+            json!({"change": "order", "pool_size": pool_size, "order": order})
+        }
+        Change::Option(option) => {
+            json!({"change": "option", "pool_size": pool_size, "option": option})
+        }
+        Change::OneOperator(steps) => {
+            json!({"change": "one_operator", "pool_size": pool_size, "begin": steps.start, "end": steps.end})
+        }
+        Change::Without { steps, next_peak } => json!({
+            "change": "without", "pool_size": pool_size, "begin": steps.start, "end": steps.end,
+            "next_peak": next_peak,
+        }),
+        Change::Halves(steps) => {
+            json!({"change": "halves", "pool_size": pool_size, "begin": steps.start, "end": steps.end})
+        }
+    };
+    advice.iter().map(entry).collect()
+}

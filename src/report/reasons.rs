@@ -1,0 +1,89 @@
+//! The reasons why chunks are alive at the peak although its operator does not use them: what reads them later.
+
+use std::collections::HashMap;
+
+use crate::{
+    Plan, Step,
+    plan::TensorPlace,
+    report::{StepNames, short, times::Times},
+    sequence::TensorId,
+};
+
+/// The reason why a chunk is alive until its last step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reason<'a> {
+    /// The operator of this step reads it, by this view if it does not read the chunk's first tensor.
+    Read { step: Step, tensor: &'a str, is_view: bool },
+    /// This tensor is a result of the sequence.
+    Result { tensor: &'a str },
+}
+
+impl Reason<'_> {
+    /// Says it in a sentence: `t is kept for step 9 (add), which reads its view a.`
+    pub(super) fn sentence(&self, plan: &Plan, chunk: usize, times: Times<'_>) -> String {
+        let name = short(&plan.chunks[chunk].name);
+        match self {
+            Self::Read { step, tensor, is_view: true } => {
+                let (step, tensor) = (times.short_name(*step), short(tensor));
+                format!("{name} is kept for {step}, which reads its view {tensor}.")
+            }
+            Self::Read { step, .. } => {
+                format!("{name} is kept for {}, which reads it.", times.short_name(*step))
+            }
+            Self::Result { tensor } if short(tensor) == name => {
+                format!("{name} is kept to the end: it is a result.")
+            }
+            Self::Result { tensor } => {
+                format!("{name} is kept to the end: {} in it is a result.", short(tensor))
+            }
+        }
+    }
+}
+
+/// The tensors of a plan by their places in it.
+pub(super) struct Reasons<'a> {
+    plan: &'a Plan,
+    steps: StepNames<'a>,
+    /// By tensor of the sequence: its chunk, and whether it is the chunk's first tensor.
+    homes: HashMap<TensorId, (usize, bool)>,
+}
+
+impl<'a> Reasons<'a> {
+    /// Without operators there are no reasons.
+    pub(super) fn of(plan: &'a Plan, times: Times<'a>) -> Self {
+        let steps = times.steps();
+        let mut homes = HashMap::new();
+        let mut seen = vec![false; plan.chunks.len()];
+        for tensor in &plan.tensors {
+            let TensorPlace::Pool { chunk, .. } = tensor.place else { continue };
+            let (Some(sequence), Some(seen)) = (steps.0, seen.get_mut(chunk)) else { continue };
+            let is_first = !std::mem::replace(seen, true);
+            if let Some(id) = sequence.tensor_id(&tensor.name) {
+                homes.insert(id, (chunk, is_first));
+            }
+        }
+        Self { plan, steps, homes }
+    }
+
+    /// Returns whether the operator of a step reads or makes a tensor in the chunk.
+    pub(super) fn is_used(&self, chunk: usize, step: Step) -> bool {
+        let node = self.steps.0.zip(usize::try_from(step).ok());
+        let node = node.and_then(|(sequence, at)| sequence.operators().get(at));
+        let ids = node.into_iter().flat_map(|node| node.inputs.iter().chain(&node.outputs));
+        ids.filter_map(|id| self.homes.get(id)).any(|&(home, _)| home == chunk)
+    }
+
+    /// The reason why a chunk is alive in its last step, if an operator reads it there or it is a result.
+    pub(super) fn last(&self, chunk: usize) -> Option<Reason<'a>> {
+        let sequence = self.steps.0?;
+        let step = self.plan.chunks.get(chunk)?.end.checked_sub(1)?;
+        let here = |id: &&TensorId| self.homes.get(*id).is_some_and(|&(home, _)| home == chunk);
+        if let Some(id) = sequence.outputs().iter().find(here) {
+            return Some(Reason::Result { tensor: &sequence.tensor(*id).name });
+        }
+        let node = sequence.operators().get(usize::try_from(step).ok()?)?;
+        let id = node.inputs.iter().find(here)?;
+        let is_view = !self.homes[id].1;
+        Some(Reason::Read { step, tensor: &sequence.tensor(*id).name, is_view })
+    }
+}
