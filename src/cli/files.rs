@@ -14,7 +14,7 @@ use std::{
 use memplan::{
     Bytes, Input, Plan, Problem,
     import::{
-        self, Format, ImportError, ImportOptions, InPlace, Kernels,
+        self, Format, ImportError, ImportOptions, InPlace, Kernels, Workspaces,
         onnx::{OnnxError, Survey},
         recording::Recording,
     },
@@ -288,10 +288,6 @@ pub(crate) fn check_switches(path: &Path, format: Format, args: &InputArgs) -> R
             "--inputs: the runtime keeps the inputs of this model in the pool anyway; omit it";
         return Err(about(path, words));
     }
-    if format == Format::Onnx && args.scratch.is_some() {
-        let words = "--scratch applies only to TensorFlow Lite models; omit it";
-        return Err(about(path, words));
-    }
     let given = [(args.overlap, "--overlap"), (args.runtime.is_some(), "--runtime")];
     let given = given.into_iter().find(|(given, _)| *given && format != Format::Tflite);
     if let Some((_, option)) = given {
@@ -344,7 +340,17 @@ fn options(path: &Path, args: &InputArgs) -> Result<ImportOptions, Failure> {
     if is_tflite(path, args) {
         return tflite::options(path, args);
     }
-    Ok(options.kernels(kernels(args)?))
+    let Some(scratch) = args.scratch.as_ref().filter(|_| is_onnx(path, args)) else {
+        return Ok(options.kernels(kernels(args)?));
+    };
+    let workspaces = Workspaces::read(&text(scratch, args)?);
+    let workspaces = workspaces.map_err(|error| about(scratch, error))?;
+    Ok(options.kernels(kernels(args)?).workspaces(workspaces))
+}
+
+/// Reads a file of text that an option names.
+pub(crate) fn text(path: &Path, args: &InputArgs) -> Result<String, Failure> {
+    String::from_utf8(read(path, args.max_input)?).map_err(|error| about(path, error))
 }
 
 /// Converts an import error to a failure, in several lines if necessary.
@@ -368,9 +374,7 @@ pub(crate) fn declared_already(switch: &str) -> String {
 fn kernels(args: &InputArgs) -> Result<Kernels, Failure> {
     let kernels = Kernels::new(args.profile().unwrap_or_default());
     let Some(path) = &args.kernels else { return Ok(kernels) };
-    let text =
-        String::from_utf8(read(path, args.max_input)?).map_err(|error| about(path, error))?;
-    kernels.read(&text).map_err(|error| about(path, error))
+    kernels.read(&text(path, args)?).map_err(|error| about(path, error))
 }
 
 /// Returns the failure that an input, if it is a file, cannot be used.

@@ -124,7 +124,5 @@ pub(crate) fn options(path: &Path, args: &InputArgs) -> Result<ImportOptions, Fa
 /// Returns the scratch memory that a given file states.
 fn scratch(args: &InputArgs) -> Result<ScratchSizes, Failure> {
     let Some(path) = &args.scratch else { return Ok(ScratchSizes::default()) };
-    let text = String::from_utf8(files::read(path, args.max_input)?)
-        .map_err(|error| about(path, error))?;
-    ScratchSizes::read(&text).map_err(|error| about(path, error))
+    ScratchSizes::read(&files::text(path, args)?).map_err(|error| about(path, error))
 }

@@ -17,6 +17,7 @@ pub mod onnx;
 pub mod recording;
 #[cfg(feature = "tflite")]
 pub mod tflite;
+mod workspaces;
 
 #[cfg(feature = "files")]
 pub use addresses::{Addresses, AddressesError};
@@ -24,6 +25,7 @@ pub use addresses::{Addresses, AddressesError};
 pub use error::ImportError;
 pub use in_place::{InPlace, NotInPlace};
 pub use kernels::{Kernels, KernelsError};
+pub use workspaces::{Workspaces, WorkspacesError};
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -91,6 +93,8 @@ pub struct ImportOptions {
     pub states: BTreeMap<String, String>,
     /// Tensors, by name, that keep their memory to the end, as outputs do.
     pub kept: BTreeSet<String>,
+    /// The scratch memory of operators of an ONNX model.
+    pub workspaces: Workspaces,
     /// The shape to use where a declared shape differs from the one that follows from the inputs;
     /// `None` rejects such a model.
     pub trust: Option<Trust>,
@@ -183,6 +187,13 @@ impl ImportOptions {
     #[must_use]
     pub fn keep<N: Into<String>>(mut self, tensors: impl IntoIterator<Item = N>) -> Self {
         self.kept.extend(tensors.into_iter().map(Into::into));
+        self
+    }
+
+    /// Sets the scratch memory of operators of an ONNX model.
+    #[must_use]
+    pub fn workspaces(mut self, workspaces: Workspaces) -> Self {
+        self.workspaces = workspaces;
         self
     }
 

@@ -4,7 +4,7 @@ use crate::onnx_text::{OPSET, graph, model};
 use memplan::{
     OpSequence, Plan, Planner,
     import::{
-        ImportOptions,
+        ImportOptions, Workspaces,
         onnx::{OnnxError, read},
     },
     lower::LoweringOptions,
@@ -88,4 +88,39 @@ fn a_kept_tensor_lives_to_the_end() {
     assert_eq!((end(&options()), end(&options().keep(["k"]))), (4, 6));
     let error = import(CACHE, &options().keep(["w"])).unwrap_err().to_string();
     assert!(error.ends_with("is called 'w'"), "{error}");
+}
+
+/// A cache that grows is copied by its concatenation, unless tokens are the first dimension: then it lies inside the
+/// next one from the beginning.
+#[rstest]
+#[case("in past:f32[p,4,8]\nin new:f32[1,4,8]\npresent = Concat(past, k) axis=0", true)]
+#[case("in past:f32[1,4,p,8]\nin new:f32[1,4,1,8]\npresent = Concat(past, k) axis=2", false)]
+fn a_growing_cache_needs_no_copy_if_tokens_come_first(#[case] text: &str, #[case] inside: bool) {
+    let text = text.replace("\npresent", "\nk = Relu(new)\npresent") + "\nout present";
+    let sequence = import(&text, &options().dims([("p", 63)])).unwrap();
+    let planner = Planner::new().alignment(64);
+    let planner = planner.lowering(LoweringOptions::default().inputs_in_pool(true));
+    let plan = planner.plan(&sequence).unwrap();
+    assert_eq!(verify(&sequence, &plan), []);
+    let once = 64 * 4 * 8 * 4;
+    assert_eq!(place(&plan, "past") == place(&plan, "present"), inside);
+    assert_eq!(plan.pool_size < 2 * once, inside, "{}", plan.pool_size);
+}
+
+/// By its name or, for all of a type that have no line of their own, by its type.
+#[test]
+fn operators_have_the_scratch_memory_that_is_stated() {
+    let workspaces = Workspaces::default().operator("MatMul", 4096).operator("Softmax", 64);
+    let sequence = import(CACHE, &options().workspaces(workspaces)).unwrap();
+    let of = |kind: &str| {
+        let of_kind = sequence.operators().iter().filter(|node| &*node.kind == kind);
+        of_kind.map(|node| node.workspace).collect::<Vec<_>>()
+    };
+    assert_eq!((of("MatMul"), of("Softmax"), of("Relu")), (vec![4096; 2], vec![64], vec![0]));
+    let workspaces = Workspaces::default().operator("Conv", 1);
+    let error = import(CACHE, &options().workspaces(workspaces)).unwrap_err().to_string();
+    assert!(
+        error.starts_with("no operator of the model has the name or the type 'Conv'"),
+        "{error}"
+    );
 }

@@ -72,9 +72,10 @@ pub(crate) struct InputArgs {
     /// Runtime of a .tflite model [default: tflite-micro].
     #[arg(long, value_name = "NAME", value_parser = runtimes(), help_heading = INPUT)]
     pub(crate) runtime: Option<tflite::Runtime>,
-    /// Scratch memory of single kernels of a .tflite model.
+    /// Scratch memory of single operators.
     ///
-    /// A file with the scratch memory of operators whose kernels memplan does not know, one per line,
+    /// A file with the scratch memory of operators in bytes, one per line, such as `Conv 2304` for an
+    /// ONNX model, by name or type; for a TensorFlow Lite model, of kernels that memplan does not know,
     /// such as `CONV_2D 2304` or, for operator 4, `4 1024 16`.
     #[arg(long, value_name = "FILE", help_heading = INPUT)]
     pub(crate) scratch: Option<PathBuf>,

@@ -107,6 +107,14 @@ pub enum OnnxError {
         /// The name given.
         name: String,
     },
+    /// Scratch memory is given for an operator that the model does not have.
+    #[error(
+        "no operator of the model has the name or the type '{name}', for which scratch memory is stated"
+    )]
+    UnknownOperator {
+        /// The name given.
+        name: String,
+    },
     /// An element type is given that ONNX does not have, or that is not the tensor's.
     #[error("the element type given for '{tensor}' is {given}, but {why}")]
     GivenType {

@@ -277,3 +277,25 @@ fn completions_and_manual_come_from_the_same_source(#[case] shell: &str, #[case]
         run.code == 2 && run.err.contains("no command is called 'draw'; the commands are plan, ")
     );
 }
+
+/// By name or type; the pool holds it.
+#[test]
+fn operators_of_a_model_may_need_scratch_memory() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("scratch.txt");
+    let scratch = file.to_str().unwrap();
+    let run = |lines: &str| {
+        fs::write(&file, lines).unwrap();
+        memplan(&["plan", "tests/models/encoder.onnx", "--table", "--scratch", scratch])
+    };
+    let stated = run("/l.0.1/MatMul 1048576 # measured\n");
+    assert!(stated.out.contains("/l.0.1/MatMul.workspace"), "{}", stated.out);
+    for (lines, words) in [
+        ("MatMul", "scratch.txt: line 1: 'MatMul' is not an operator with the bytes"),
+        ("Einsum 8", "no operator of the model has the name or the type 'Einsum'"),
+    ] {
+        let refused = run(lines);
+        assert_eq!((refused.code, &*refused.out), (2, ""));
+        assert!(refused.err.contains(words), "{}", refused.err);
+    }
+}

@@ -278,7 +278,8 @@ impl<'a> Emitter<'a> {
         let mut operator = Operator::new(node.name())
             .kind(node.kind())
             .inputs(node.inputs())
-            .inputs(scope::captured(node));
+            .inputs(scope::captured(node))
+            .workspace(self.context.workspace(node));
         operator = inferred.bodies.iter().cloned().fold(operator, Operator::body);
         let place = |name: &'a str| self.places.get(name).copied().unwrap_or((name, 0));
         let skips_unread = row.and_then(|row| row.skips_unread).is_some_and(|when| when(op));

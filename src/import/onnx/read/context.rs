@@ -7,6 +7,7 @@ use std::{
 
 use rten_onnx::onnx::{DataType, GraphProto, TypeProtoTensor, ValueInfoProto};
 
+use crate::Bytes;
 use crate::import::{
     ImportOptions, Kernels, Trust,
     onnx::{
@@ -57,6 +58,9 @@ impl<'a> Context<'a> {
         let mut given = given.chain(options.states.keys()).chain(tensors);
         if let Some(name) = given.find(|name| !has_tensor(graph, name)) {
             return Err(OnnxError::UnknownTensor { name: name.clone() });
+        }
+        if let Some(name) = options.workspaces.stated().find(|name| !has_operator(graph, name)) {
+            return Err(OnnxError::UnknownOperator { name: name.to_owned() });
         }
         for (tensor, name) in &options.types {
             element_type(tensor, name)?;
@@ -115,6 +119,11 @@ impl<'a> Context<'a> {
     /// The in-place abilities of the runtime's kernels.
     pub(crate) fn kernels(&self) -> &'a Kernels {
         &self.options.kernels
+    }
+
+    /// The scratch memory of an operator.
+    pub(crate) fn workspace(&self, node: Node) -> Bytes {
+        self.options.workspaces.of(node.name(), node.kind())
     }
 
     /// The shape to use where a declared shape differs from the inferred one.
@@ -271,6 +280,15 @@ fn has_tensor(graph: &GraphProto, name: &str) -> bool {
             node.outputs().any(|(_, output)| output == name)
                 || node.bodies().any(|body| has_tensor(body, name))
         })
+}
+
+/// Returns whether an operator has this name or type.
+fn has_operator(graph: &GraphProto, name: &str) -> bool {
+    graph.node.iter().map(Node).any(|node| {
+        node.name() == name
+            || node.kind() == name
+            || node.bodies().any(|body| has_operator(body, name))
+    })
 }
 
 fn collect_dims<'a>(graph: &'a GraphProto, names: &mut BTreeSet<&'a str>) {
