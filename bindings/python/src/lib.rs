@@ -7,6 +7,7 @@
 mod cache;
 mod demands;
 mod errors;
+mod given;
 mod json;
 mod lists;
 mod numbers;

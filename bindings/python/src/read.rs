@@ -14,6 +14,7 @@ use pyo3::{IntoPyObjectExt, prelude::*};
 
 use crate::{
     errors::{file_error, guarded, value_error},
+    given::{Scratch, Values},
     lists::List,
     numbers::{Dims, Whole},
     problem::Problem,
@@ -33,8 +34,14 @@ use crate::{
 /// will run it: "tflite-micro", the default, or "tflite", the interpreter. `trust`, "inference" or "declared",
 /// chooses between inferred and declared shapes where they differ. `copies` names outputs that the runtime
 /// copies although they could be views: those of `copied_views`.
+///
+/// For ONNX models, `types` are the element types of tensors, such as "float", where the model does not state them,
+/// `values` the values of tensors that are the same in every run, `states` the next state of each cache that is
+/// updated in its own memory, by the input of the model, and `keep` names tensors to keep to the end. `scratch` is the
+/// scratch memory of operators in bytes, by name or type; for a TensorFlow Lite model by type or place, where an
+/// operator may have a list of buffers.
 #[pyfunction]
-#[pyo3(signature = (path, *, format = None, dims = None, default_dim = None, shapes = None, inplace = None, trust = None, kernels = None, runtime = None, copies = None))]
+#[pyo3(signature = (path, *, format = None, dims = None, default_dim = None, shapes = None, inplace = None, trust = None, kernels = None, runtime = None, copies = None, types = None, values = None, states = None, keep = None, scratch = None))]
 #[allow(clippy::too_many_arguments, reason = "they are keywords in Python")]
 pub(crate) fn read(
     py: Python<'_>,
@@ -48,6 +55,11 @@ pub(crate) fn read(
     kernels: Option<&str>,
     runtime: Option<&str>,
     copies: Option<List<String>>,
+    types: Option<BTreeMap<String, String>>,
+    values: Option<Values>,
+    states: Option<BTreeMap<String, String>>,
+    keep: Option<List<String>>,
+    scratch: Option<Scratch>,
 ) -> PyResult<Py<PyAny>> {
     let name = path.display().to_string();
     let about = |words: String| value_error(format!("{name}: {words}"));
@@ -76,7 +88,29 @@ pub(crate) fn read(
     if let Some(profile) = inplace {
         options = options.kernels(Kernels::new(profile.parse().map_err(about)?));
     }
+    let for_onnx = [
+        (types.is_some(), "types"),
+        (values.is_some(), "values"),
+        (states.is_some(), "states"),
+        (keep.is_some(), "keep"),
+        (scratch.is_some() && format != Format::Tflite, "scratch"),
+    ];
+    if let Some((_, option)) = for_onnx.iter().find(|(is_given, _)| *is_given)
+        && format != Format::Onnx
+    {
+        return Err(about(format!("{option} is for ONNX models, but this is not one; omit it")));
+    }
+    options.types.extend(types.unwrap_or_default());
+    options.values.extend(values.map(|values| values.0).unwrap_or_default());
+    options.states.extend(states.unwrap_or_default());
+    options = options.keep(keep.unwrap_or_default());
     let mut micro = TfliteOptions::default();
+    if let Some(scratch) = scratch {
+        options = options.workspaces(scratch.workspaces());
+        if format == Format::Tflite {
+            micro = micro.scratch(scratch.sizes().map_err(|error| about(error.to_string()))?);
+        }
+    }
     if let Some(kernels) = kernels {
         micro = micro.kernels(kernels.parse().map_err(about)?);
     }

@@ -176,3 +176,34 @@ def test_waits_are_not_those_of_several_sizes(sequence):
     plan = memplan.plan(sequence)
     with pytest.raises(TypeError, match="without smaller"):
         memplan.verify(sequence, plan, smaller=True, waits=[[] for _ in sequence.operators])
+
+
+def test_a_model_is_read_with_what_its_file_does_not_state():
+    model = MODELS / "models" / "encoder.onnx"
+    read = lambda **options: memplan.read(model, **options)  # noqa: E731
+    given = memplan.plan(read(), alignment=64).pool_size
+    assert memplan.plan(read(keep=["/l.0.1/MatMul_output_0"]), alignment=64).pool_size > given
+    assert memplan.plan(read(scratch={"MatMul": 4096, "/l.0.1/MatMul": [2**20]}), alignment=64).pool_size > 2**20
+    operators = json.loads(read(scratch={"MatMul": 64}).to_json())["operators"]
+    assert {operator.get("workspace") for operator in operators if operator["kind"] == "MatMul"} == {64}
+    name = json.loads(read().to_json())["inputs"][0]["name"]
+    for options, words in [
+        ({"scratch": {"Einsum": 8}}, "no operator of the model has the name or the type 'Einsum'"),
+        ({"keep": ["nothing"]}, "is called 'nothing'"),
+        ({"types": {"nothing": "float"}}, "is called 'nothing'"),
+        ({"states": {name: "nothing"}}, "is called 'nothing'"),
+        ({"values": {name: [1, 2]}}, "the value given for"),
+        ({"values": {name: (True, 2.5)}}, "true, 2.5"),
+    ]:
+        with pytest.raises(ValueError, match=words):
+            read(**options)
+    with pytest.raises(ValueError, match="values is for ONNX models"):
+        memplan.read(MODELS / "fixtures" / "tied.json", values={"x": 1})
+
+
+def test_scratch_of_a_microcontroller_is_stated():
+    model = MODELS / "models" / "mobilenet_v3_se_64_i8.tflite"
+    stated = memplan.read(model, scratch={"CONV_2D": 2**20, 0: [64, 64]})
+    assert memplan.plan(stated, alignment=16).pool_size > 2**20
+    with pytest.raises(ValueError, match="scratch"):
+        memplan.read(model, scratch={"CONV_2D": []})

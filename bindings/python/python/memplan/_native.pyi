@@ -428,6 +428,11 @@ def read(
     kernels: Literal["reference", "cmsis-nn", "cmsis-nn-dsp", "cmsis-nn-mve"] | None = None,
     runtime: Literal["tflite-micro", "tflite"] | None = None,
     copies: _Sequence[str] | None = None,
+    types: dict[str, str] | None = None,
+    values: Mapping[str, Any] | None = None,
+    states: dict[str, str] | None = None,
+    keep: _Sequence[str] | None = None,
+    scratch: Mapping[str | int, int | _Sequence[int]] | None = None,
 ) -> Sequence | Problem: ...
 def plan(
     input: Sequence | Problem,
