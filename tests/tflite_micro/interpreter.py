@@ -7,7 +7,8 @@ interpreter has them for all operators, because these need the least scratch mem
 
 - each tensor has the shape that memplan infers;
 - the arena has the size that memplan states;
-- without scratch memory, each tensor lies where `tflite-cpu-arena` puts it.
+- without scratch memory, each tensor lies where `tflite-cpu-arena` puts it, and those that memplan
+  counts on the heap lie outside the arena.
 
 Models that call subgraphs are left out, because the interpreter gives the outputs of a call memory
 outside the arena, and so is matrix multiplication, whose scratch memory may be larger than all else.
@@ -60,12 +61,16 @@ def check(memplan, path):
     if kinds & LEFT_OUT:
         return None
     interpreter.allocate_tensors()
-    details = {tensor["index"]: tensor for tensor in interpreter.get_tensor_details()}
     command = [memplan, "plan", str(path), "--json", "--runtime", "tflite"]
     done = subprocess.run([*command, "--strategy", "tflite-cpu-arena"], capture_output=True, text=True)
     if done.returncode:
         return 0, [done.stderr]
     plan = json.loads(done.stdout)
+    # The interpreter places what comes after a tensor of unknown size when it knows that size: in a run.
+    heap = plan["arena"].get("heap", 0)
+    if heap:
+        interpreter.invoke()
+    details = {tensor["index"]: tensor for tensor in interpreter.get_tensor_details()}
     mistakes = shapes(memplan, path, details)
     placed = [tensor for tensor in plan["tensors"] if tensor["chunk"] is not None]
     planned = {tensor["name"]: tensor["offset"] for tensor in placed}
@@ -85,6 +90,11 @@ def check(memplan, path):
         for name, offset in offsets.items()
         if offset != planned[name] and not kinds & SCRATCH
     ]
+    apart = [tensor for tensor in details.values() if tensor["name"] and tensor["name"] not in planned]
+    for tensor in apart if heap else []:
+        at = interpreter.tensor(tensor["index"])().__array_interface__["data"][0] - base
+        if 0 <= at < plan["arena"]["own"]:
+            mistakes.append(f"'{tensor['name']}' lies in the arena, but memplan places it elsewhere")
     end = max(offsets[tensor["name"]] + sizes[tensor["name"]] for tensor in found)
     if -(-end // ALIGNMENT) * ALIGNMENT != plan["arena"]["own"]:
         mistakes.append(f"the arena has {end} bytes, but memplan says {plan['arena']['own']}")
