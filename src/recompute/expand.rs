@@ -1,6 +1,6 @@
 //! The expanded sequence: the given operators in their order, with copies where some run again.
 
-use std::collections::HashMap;
+use std::collections::HashSet;
 
 use crate::{
     OpSequence, Operator, Output, SequenceError,
@@ -36,7 +36,7 @@ impl LaterRun {
 }
 
 /// Returns the sequence in which some operators run a second time, or later. The operators of the given sequence keep
-/// their names, and those of their outputs; copies have `~1` behind them. A reader of a tensor that has been
+/// their names, and their outputs theirs; copies have `~1` behind them, or more if that is taken. A reader of a tensor that has been
 /// made again reads the copy, unless the tensor lies in the memory of a graph output.
 ///
 /// ```
@@ -61,7 +61,29 @@ impl LaterRun {
 /// If an operator would not run later than at its own step, a step is out of range or repeated, or the result is
 /// no right sequence, such as when the sum of its sizes exceeds 64 bits.
 pub fn expand(sequence: &OpSequence, later: &[LaterRun]) -> Result<OpSequence, SequenceError> {
-    let count = sequence.operators().len();
+    let runs = runs(sequence.operators().len(), later)?;
+    let mut expansion = Expansion::new(sequence);
+    for run in runs {
+        expansion.run(run);
+    }
+    expansion.builder.build()
+}
+
+/// A run of an operator in an expanded sequence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Run {
+    /// The step of the operator in the given sequence.
+    pub(crate) step: usize,
+    /// True if the operator has run before.
+    pub(crate) is_copy: bool,
+}
+
+/// The runs of the expanded sequence of `count` operators, in order.
+///
+/// # Errors
+///
+/// If an operator would not run later than at its own step, or a step is out of range or repeated.
+pub(crate) fn runs(count: usize, later: &[LaterRun]) -> Result<Vec<Run>, SequenceError> {
     let mut sorted = later.to_vec();
     sorted.sort_unstable();
     let mut runs_later = vec![false; count];
@@ -72,17 +94,17 @@ pub fn expand(sequence: &OpSequence, later: &[LaterRun]) -> Result<OpSequence, S
         }
         is_deferred[step] = !is_copy;
     }
-    let mut expansion = Expansion::new(sequence);
+    let mut runs = Vec::with_capacity(count + later.len());
     let mut later = sorted.into_iter().peekable();
     for (step, is_deferred) in is_deferred.into_iter().enumerate() {
-        while let Some(run) = later.next_if(|run| run.before == step) {
-            expansion.run(run.step, run.is_copy);
+        while let Some(LaterRun { step, is_copy, .. }) = later.next_if(|run| run.before == step) {
+            runs.push(Run { step, is_copy });
         }
         if !is_deferred {
-            expansion.run(step, false);
+            runs.push(Run { step, is_copy: false });
         }
     }
-    expansion.builder.build()
+    Ok(runs)
 }
 
 /// An expanded sequence under construction.
@@ -96,8 +118,9 @@ struct Expansion<'a> {
     /// By step: the place of the operator in the expanded sequence.
     places: Vec<usize>,
     added: usize,
-    /// The names given to copies; none of them is one of the sequence.
-    given: HashMap<Box<str>, usize>,
+    /// The names of all tensors and operators.
+    tensors: HashSet<Box<str>>,
+    operators: HashSet<Box<str>>,
 }
 
 impl<'a> Expansion<'a> {
@@ -131,17 +154,18 @@ impl<'a> Expansion<'a> {
             kept: kept(sequence),
             places: vec![0; count],
             added: 0,
-            given: HashMap::new(),
+            tensors: sequence.tensors().iter().map(|tensor| tensor.name.clone()).collect(),
+            operators: sequence.operators().iter().map(|one| one.name.clone()).collect(),
         }
     }
 
     /// Adds an operator, or its copy.
-    fn run(&mut self, step: usize, is_copy: bool) {
+    fn run(&mut self, Run { step, is_copy }: Run) {
         let sequence = self.sequence;
         let node = &sequence.operators()[step];
         let name = match &*node.name {
             "" => Box::default(),
-            name if is_copy => format!("{name}~1").into(),
+            name if is_copy => unused(name, &mut self.operators),
             name => name.into(),
         };
         let mut operator = Operator::new(name)
@@ -188,17 +212,17 @@ impl<'a> Expansion<'a> {
 
     fn output_name(&mut self, output: TensorId, is_copy: bool) -> Box<str> {
         let name = &self.sequence.tensor(output).name;
-        if !is_copy {
-            return name.clone();
-        }
-        let mut copy: Box<str> = format!("{name}~1").into();
-        while self.sequence.tensor_id(&copy).is_some()
-            || self.given.insert(copy.clone(), output.index()).is_some()
-        {
-            copy = format!("{copy}~1").into();
-        }
-        copy
+        if is_copy { unused(name, &mut self.tensors) } else { name.clone() }
     }
+}
+
+/// A name for a copy that nothing else has. It is taken from then on.
+fn unused(name: &str, taken: &mut HashSet<Box<str>>) -> Box<str> {
+    let mut copy: Box<str> = format!("{name}~1").into();
+    while !taken.insert(copy.clone()) {
+        copy = format!("{copy}~1").into();
+    }
+    copy
 }
 
 /// By tensor: true if it shares memory with a graph output.
