@@ -37,6 +37,12 @@ def is_operator(node: fx.Node) -> bool:
     return node.op not in ("placeholder", "get_attr", "output") and node.target is not operator.getitem
 
 
+def tensor_name(node: fx.Node, at: int | None = None) -> str:
+    """The name in a plan of what an operator makes, or of a part of it. The copies of a node have names of their own."""
+    name = node.name if at is None else f"{node.name}.{at}"
+    return node.meta.get("planned", {}).get(at, name)
+
+
 def span(sizes, strides, width: int) -> int:
     """The bytes from a tensor's first element to the end of its last one; fewer than its elements if it is expanded."""
     return 0 if 0 in sizes else (1 + sum((size - 1) * stride for size, stride in zip(sizes, strides))) * width
@@ -85,8 +91,8 @@ class _InArena(fx.Interpreter):
         if not is_operator(n):
             return result
         if isinstance(result, (list, tuple)):
-            return type(result)(self.placed(f"{self.prefix}{n.name}.{at}", item) for at, item in enumerate(result))
-        return self.placed(self.prefix + n.name, result)
+            return type(result)(self.placed(self.prefix + tensor_name(n, at), item) for at, item in enumerate(result))
+        return self.placed(self.prefix + tensor_name(n), result)
 
     def body(self, n: fx.Node, index: int, module: fx.GraphModule, arguments):
         """Runs a body in the workspace of its operator."""
@@ -186,7 +192,7 @@ class Planned(_InArena):
             raise ValueError(f"the plan has {len(plan.pool_sizes)} pools; a graph runs in one arena")
         if (name := next(iter(_missing(graph_module, plan)), None)) is not None:
             raise ValueError(f"the plan has no tensor '{name}': it is not one of this graph")
-        nodes = {node.name for node in graph_module.graph.nodes}
+        nodes = {name.split(".")[0] for node in graph_module.graph.nodes for name in (node.name, *node.meta.get("planned", {}).values())}
         if (name := next((name for name in plan.tensors if name.split(".")[0] not in nodes), None)) is not None:
             raise ValueError(f"the graph has no node for the plan's tensor '{name}': the plan is not one of this graph")
         # A compiler calls its backend with fake tensors.
@@ -218,5 +224,6 @@ def _missing(graph_module: fx.GraphModule, plan: Plan):
     known = plan.tensors
     for node in filter(is_operator, graph_module.graph.nodes):
         value = node.meta.get("val")
-        values = {f"{node.name}.{at}": item for at, item in enumerate(value)} if isinstance(value, (list, tuple)) else {node.name: value}
+        parts = list(enumerate(value)) if isinstance(value, (list, tuple)) else [(None, value)]
+        values = {tensor_name(node, at): item for at, item in parts}
         yield from (name for name, item in values.items() if isinstance(item, torch.Tensor) and name not in known)

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 import torch
 from torch import fx
 from torch._functorch import config, partitioners
+from torch._subclasses.fake_tensor import unset_fake_temporarily
+from torch.utils._pytree import tree_map
 from torch.utils.checkpoint import CheckpointPolicy
 
 from . import Operator, Output, Sequence, __version__, plan, recompute
@@ -76,8 +78,7 @@ class Recompute(CustomPartitionerFn):
     """
 
     def __init__(self, budget: int | str, *, cost: str | Callable[[fx.Node], float] = "roofline", effort: int | None = None):
-        if not callable(cost) and cost not in ("roofline", "flops"):
-            raise ValueError(f"cost: '{cost}' is neither 'roofline', 'flops' nor a function of a node")
+        check_cost(cost)
         self.budget, self.cost, self.effort = _bytes(budget), cost, effort
         self.reports: list[Report] = []
 
@@ -202,7 +203,9 @@ def _is_view(node: fx.Node) -> bool:
     return is_alias or node.target is torch.ops.aten._unsafe_view.default
 
 
-def _is_once(node: fx.Node) -> bool:
+def is_once(node: fx.Node) -> bool:
+    """Whether a node must not run twice: it draws random numbers, writes an argument, communicates, or has another
+    effect; and what is no operator of torch's may do any of that."""
     tags = getattr(node.target, "tags", ())
     name = str(node.target)
     effects = getattr(getattr(node.target, "_schema", None), "is_mutable", False)
@@ -216,18 +219,42 @@ def _is_once(node: fx.Node) -> bool:
     )
 
 
+def _meta(value):
+    """A tensor of the meta device with the sizes, or their hints, of a value; other values as they are."""
+    if not isinstance(value, torch.Tensor):
+        return _size(value) if isinstance(value, torch.SymInt) else value
+    return torch.empty([_size(size) for size in value.shape], dtype=value.dtype, device="meta")
+
+
 def _flops(node: fx.Node) -> int:
     from torch.utils.flop_counter import flop_registry
 
     count = flop_registry.get(getattr(node.target, "_overloadpacket", None))
     if count is None:
         return 0
-    value = lambda one: one.meta.get("val") if isinstance(one, fx.Node) else one  # noqa: E731
-    args, kwargs = fx.node.map_aggregate((node.args, node.kwargs), value)
-    try:
-        return int(count(*args, **kwargs, out_val=node.meta.get("val")))
-    except Exception:  # A shape that the formula does not know.
-        return 0
+    value = lambda one: _meta(one.meta.get("val") if isinstance(one, fx.Node) else one)  # noqa: E731
+    with unset_fake_temporarily():
+        args, kwargs = fx.node.map_aggregate((node.args, node.kwargs), value)
+        try:
+            return int(count(*args, **kwargs, out_val=tree_map(_meta, node.meta.get("val"))))
+        except Exception:  # A shape that the formula does not know.
+            return 0
+
+
+def cost_of(node: fx.Node, cost: str | Callable[[fx.Node], float]) -> int:
+    """The cost of a node: its time by the roofline in nanoseconds, its operations, or what a function of it returns."""
+    if callable(cost):
+        return max(0, round(cost(node)))
+    if cost == "flops":
+        return max(1, _flops(node))
+    values = [tensor for source in (*node.all_input_nodes, node) for tensor in _tensors(source)]
+    seconds = max(_flops(node) / FLOPS, sum(map(_nbytes, values)) / BANDWIDTH)
+    return max(1, round(seconds * 1e9))
+
+
+def check_cost(cost: str | Callable[[fx.Node], float]) -> None:
+    if not callable(cost) and cost not in ("roofline", "flops"):
+        raise ValueError(f"cost: '{cost}' is neither 'roofline', 'flops' nor a function of a node")
 
 
 class _Joint:
@@ -245,15 +272,6 @@ class _Joint:
         self.given_peak = full.lower_bound
         self.peak_bound = recompute(self.sequence, capacity=1).peak_bound
         self.forward_cost = sum(self.costs[name] for name in self.costs if name in self.forward)
-
-    def _cost_of(self, node: fx.Node) -> int:
-        if callable(self.cost):
-            return max(0, round(self.cost(node)))
-        if self.cost == "flops":
-            return max(1, _flops(node))
-        values = [tensor for source in (*node.all_input_nodes, node) for tensor in _tensors(source)]
-        seconds = max(_flops(node) / FLOPS, sum(map(_nbytes, values)) / BANDWIDTH)
-        return max(1, round(seconds * 1e9))
 
     def _sequence(self) -> Sequence:
         operators, outputs, weights = [], [], {}
@@ -275,8 +293,8 @@ class _Joint:
             tagged = node.meta.get("recompute") == CheckpointPolicy.MUST_SAVE
             # What neither pass needs by itself runs where it is read first.
             is_free = node in self.info.unclaimed_nodes
-            once = not (node.name in self.forward or is_free) or tagged or _is_once(node)
-            self.costs[node.name] = self._cost_of(node)
+            once = not (node.name in self.forward or is_free) or tagged or is_once(node)
+            self.costs[node.name] = cost_of(node, self.cost)
             operators.append(Operator(node.name, read, made, cost=self.costs[node.name], once=once))
         for node in results:
             outputs += [name for name in self._names(node) if name not in weights]

@@ -15,7 +15,7 @@ planned in the workspace of the loop. Values that pass to the next iteration, an
 from __future__ import annotations
 
 import operator
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 import torch
@@ -24,12 +24,15 @@ from torch._subclasses import FakeTensor, FakeTensorMode
 
 from .. import Operator, Output, Sequence
 from .._torch_arena import Planned, graphs, is_condition, is_operator, span
-from .._torch_recompute import Recompute
+from .._torch_order import in_order
+from .._torch_recompute import Recompute, check_cost, cost_of, is_once
 
 __all__ = ["Planned", "Recompute", "from_exported_program", "from_graph", "in_order"]
 
 
-def from_exported_program(program, *, inplace: bool = False) -> Sequence:
+def from_exported_program(
+    program, *, inplace: bool = False, cost: str | Callable[[fx.Node], float] = "roofline"
+) -> Sequence:
     """Returns the operators of a `torch.export.ExportedProgram`. Parameters, buffers and constants are weights.
 
     `inplace` requests that element-wise operators, softmax and inference's batch norm be written over an argument: only for
@@ -41,13 +44,20 @@ def from_exported_program(program, *, inplace: bool = False) -> Sequence:
         *signature.inputs_to_buffers,
         *getattr(signature, "inputs_to_lifted_tensor_constants", {}),
     ]
-    return from_graph(program.graph_module, weights=weights, inplace=inplace)
+    return from_graph(program.graph_module, weights=weights, inplace=inplace, cost=cost)
 
 
-def from_graph(graph_module: fx.GraphModule, *, weights: Collection[str] = (), inplace: bool = False) -> Sequence:
+def from_graph(
+    graph_module: fx.GraphModule,
+    *,
+    weights: Collection[str] = (),
+    inplace: bool = False,
+    cost: str | Callable[[fx.Node], float] = "roofline",
+) -> Sequence:
     """Returns the operators of an FX graph whose nodes have fake tensors in `meta["val"]`, such as those that `make_fx`
     and AOTAutograd make. `weights` names placeholders that are the same in every run. Operators that draw random numbers
-    keep their order."""
+    keep their order. `cost` is that of `Recompute`; random operators and operators with effects must not run twice."""
+    check_cost(cost)
     names = {node.name for node in graph_module.graph.nodes if node.op in ("placeholder", "get_attr")}
     if unknown := [name for name in weights if name not in names]:
         raise ValueError(f"weights: the graph has no placeholder '{unknown[0]}'")
@@ -55,24 +65,7 @@ def from_graph(graph_module: fx.GraphModule, *, weights: Collection[str] = (), i
         raise ValueError(
             f"'{node.name}' has no fake tensor in meta['val']: make the graph with torch.export, make_fx or AOTAutograd"
         )
-    return _Reader(graph_module, frozenset(weights), inplace).sequence()
-
-
-def in_order(graph_module: fx.GraphModule, sequence: Sequence) -> fx.GraphModule:
-    """Returns the graph with its operators in the order of a sequence that was made from it and then reordered."""
-    nodes = {node.name: node for node in graph_module.graph.nodes}
-    supplied = [node for node in nodes.values() if node.op in ("placeholder", "get_attr")]
-    order = [*supplied]
-    for name in sequence.operators:
-        parts = [user for user in nodes[name].users if user.target is operator.getitem]
-        order += [nodes[name], *parts]
-    order += [node for node in nodes.values() if node.op == "output"]
-    graph, copies = fx.Graph(), {}
-    for node in order:
-        copies[node] = graph.node_copy(node, copies.__getitem__)
-        # In the plan, tensors have the names of the nodes.
-        copies[node].name = node.name
-    return fx.GraphModule(graph_module, graph)
+    return _Reader(graph_module, frozenset(weights), inplace, cost=cost).sequence()
 
 
 def _is_untraced(node: fx.Node) -> bool:
@@ -228,13 +221,13 @@ class _Surroundings:
 
 class _Reader:
     def __init__(
-        self, graph_module: fx.GraphModule, weights: frozenset[str], inplace: bool, around: _Surroundings | None = None
+        self, graph_module: fx.GraphModule, weights: frozenset[str], inplace: bool, around: _Surroundings | None = None, cost="roofline"
     ):
         self.module = graph_module
         self.graph = graph_module.graph
         self.around = around or _Surroundings("", [], [], [], False)
         self.values = _values(graph_module, is_loop=self.around.is_loop)
-        self.weight_names, self.inplace = weights, inplace
+        self.weight_names, self.inplace, self.cost = weights, inplace, cost
         self.operands: dict[fx.Node, _Operand] = {}
         """The tensors that a body's placeholders stand for."""
         self.owners: dict[int, tuple[str, int]] = {}
@@ -439,6 +432,7 @@ class _Reader:
             Operator(
                 node.name, list(dict.fromkeys(read)), outputs, kind=str(node.target), bodies=bodies,
                 after=[other for other in dict.fromkeys(after) if other != node.name],
+                cost=cost_of(node, self.cost), once=bool(written) or is_once(node),
             )
         )  # fmt: skip
 
