@@ -341,7 +341,8 @@ pub(crate) struct RecomputeArgs {
     /// Look for a better order of the operators and their copies as well.
     #[arg(long)]
     pub(crate) reorder: bool,
-    /// Write the operators with their copies as .json or, with --curve, the picture as .svg.
+    /// Write the operators with their copies as .json, or as .onnx if the input is an ONNX model; with
+    /// --curve, the picture as .svg.
     #[arg(short, long, value_name = "OUT")]
     pub(crate) output: Option<PathBuf>,
     /// Print JSON.

@@ -399,3 +399,14 @@ pub(crate) fn read_plan(
     };
     plan.map_err(|error| about(path, error))
 }
+
+/// A model names the files of its weights from its own folder.
+pub(crate) fn note_external_data(survey: &Survey, read: &Path, written: &Path) {
+    let folder = |path: &Path| path.canonicalize().ok()?.parent().map(Path::to_owned);
+    if survey.has_external_data && folder(read) != folder(written) {
+        note(&format!(
+            "{}: the weights lie in files that the model names from its own folder; copy them beside it",
+            written.display()
+        ));
+    }
+}

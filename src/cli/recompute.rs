@@ -6,7 +6,8 @@ use std::{
 };
 
 use memplan::{
-    Input, OpSequence, Planner,
+    Input, OpSequence, Planner, export,
+    import::{Format, onnx::Survey},
     planner::{RecomputedFit, RecomputedPlan, Recomputing},
     recompute::with_costs_from_shapes,
     report,
@@ -21,10 +22,23 @@ use crate::{
     progress::{is_interrupted, searching},
 };
 
+/// An ONNX model in its file.
+struct Model {
+    bytes: Vec<u8>,
+    survey: Box<Survey>,
+}
+
 pub(crate) fn recompute(args: &RecomputeArgs) -> Result<Verdict, Failure> {
     let path = &*args.input;
     check_output(args)?;
-    let input = files::read_input(path, &args.reading)?;
+    let (input, model) = if files::is_onnx(path, &args.reading) {
+        files::check_switches(path, Format::Onnx, &args.reading)?;
+        let (bytes, survey) = files::read_model(path, &args.reading)?;
+        let input = Input::Sequence(with_costs_from_shapes(&survey.sequence));
+        (input, Some(Model { bytes, survey: Box::new(survey) }))
+    } else {
+        (files::read_input(path, &args.reading)?, None)
+    };
     let planner = args.placing.planner(&args.reading, &input, Some(path));
     let planner = planner.lowering(args.reading.lowering());
     let Input::Sequence(sequence) = input else {
@@ -32,10 +46,10 @@ pub(crate) fn recompute(args: &RecomputeArgs) -> Result<Verdict, Failure> {
             "this is a problem, whose chunks have no operators; only operators can run twice";
         return Err(wrong(Some(path), words));
     };
-    let is_model = files::is_model(path, &args.reading);
-    let sequence = if is_model { with_costs_from_shapes(&sequence) } else { sequence };
+    let is_tflite = files::is_tflite(path, &args.reading);
+    let sequence = if is_tflite { with_costs_from_shapes(&sequence) } else { sequence };
     match (args.capacity, args.curve) {
-        (Some(capacity), _) => fit(args, &planner, &sequence, capacity),
+        (Some(capacity), _) => fit(args, &planner, &Step { sequence, model }, capacity),
         (None, points) => curve(args, &planner, &sequence, points.unwrap_or(2)),
     }
 }
@@ -44,24 +58,71 @@ pub(crate) fn recompute(args: &RecomputeArgs) -> Result<Verdict, Failure> {
 fn check_output(args: &RecomputeArgs) -> Result<(), Failure> {
     let Some(output) = &args.output else { return Ok(()) };
     files::output("-o", output, [&*args.input], "omit -o, and print the answer with --json")?;
-    let expected = if args.curve.is_some() { "svg" } else { "json" };
     let extension = output.extension().and_then(|extension| extension.to_str());
-    if extension != Some(expected) {
-        let what = if args.curve.is_some() { "a curve" } else { "a sequence with copies" };
-        let words = format!("{what} is written as .{expected}; change the name");
+    let (what, expected): (_, &[&str]) = if args.curve.is_some() {
+        ("a curve", &["svg"])
+    } else if files::is_onnx(&args.input, &args.reading) {
+        ("a model with copies", &["onnx", "json"])
+    } else {
+        ("a sequence with copies", &["json"])
+    };
+    if !extension.is_some_and(|extension| expected.contains(&extension)) {
+        let words = format!("{what} is written as .{}; change the name", expected.join(" or ."));
         return Err(wrong(Some(output), words));
     }
     files::check_writable(output)
+}
+
+/// What is to fit.
+struct Step {
+    sequence: OpSequence,
+    model: Option<Model>,
+}
+
+impl Step {
+    /// Writes what fits.
+    fn write(
+        &self,
+        args: &RecomputeArgs,
+        output: &Path,
+        fit: &RecomputedFit,
+    ) -> Result<(), Failure> {
+        match &self.model {
+            Some(model) if output.extension().is_some_and(|extension| extension == "onnx") => {
+                let bytes = model.expanded(args, fit)?;
+                files::write(output, |out| out.write_all(&bytes))?;
+                files::note_external_data(&model.survey, &args.input, output);
+                Ok(())
+            }
+            _ => files::write(output, |out| report::write_sequence_json(out, &fit.sequence)),
+        }
+    }
+}
+
+impl Model {
+    /// The model with copies of its nodes. The bytes to be written are read back: they must be what was planned.
+    fn expanded(&self, args: &RecomputeArgs, fit: &RecomputedFit) -> Result<Vec<u8>, Failure> {
+        let path = &*args.input;
+        let bytes = export::onnx::expanded(&self.bytes, &self.survey, fit)
+            .map_err(|error| wrong(Some(path), error))?;
+        let written = files::read_with_nodes(&bytes, path, &args.reading)?;
+        if written.sequence.has_same_operators(&fit.sequence) {
+            return Ok(bytes);
+        }
+        let words = "with the copies, the model would be read as another one than was planned; nothing is written: write the operators as .json";
+        Err(wrong(Some(path), words))
+    }
 }
 
 /// Looks for a plan that fits.
 fn fit(
     args: &RecomputeArgs,
     planner: &Planner<'_>,
-    sequence: &OpSequence,
+    step: &Step,
     capacity: u64,
 ) -> Result<Verdict, Failure> {
     let path = &*args.input;
+    let sequence = &step.sequence;
     let asked = Recomputing::new(capacity).limits(args.limits()).reorder(args.reorder);
     let found = searching(Some(capacity), |observer| {
         planner.clone().observer(observer).plan_recomputed(sequence, asked)
@@ -73,7 +134,7 @@ fn fit(
             note("interrupted: this is the cheapest so far; it is not proven the cheapest");
         }
         if let Some(output) = &args.output {
-            files::write(output, |out| report::write_sequence_json(out, &fit.sequence))?;
+            step.write(args, output, fit)?;
         }
     }
     let mut out = io::BufWriter::new(io::stdout().lock());

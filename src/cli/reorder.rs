@@ -155,7 +155,7 @@ pub(crate) fn reorder(args: &ReorderArgs) -> Result<Verdict, Failure> {
             let bytes = moved.as_deref().unwrap_or(model.bytes());
             files::write(output, |out| out.write_all(bytes))?;
             if let Model::Onnx { survey, .. } = model {
-                note_external_data(survey, path, output);
+                files::note_external_data(survey, path, output);
             }
         }
         (Some((output, _)), _) => {
@@ -218,15 +218,4 @@ pub(crate) fn look(
         note("interrupted: this is the best order so far; it is not proven the best");
     }
     Ok(found)
-}
-
-/// A model names the files of its weights from its own folder.
-fn note_external_data(survey: &Survey, read: &Path, written: &Path) {
-    let folder = |path: &Path| path.canonicalize().ok()?.parent().map(Path::to_owned);
-    if survey.has_external_data && folder(read) != folder(written) {
-        note(&format!(
-            "{}: the weights lie in files that the model names from its own folder; copy them beside it",
-            written.display()
-        ));
-    }
 }

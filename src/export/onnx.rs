@@ -1,8 +1,12 @@
-//! ONNX models: the nodes of the main graph in another order, and nothing else touched.
+//! ONNX models: the nodes of the main graph in another order or twice, and nothing else touched.
 //!
 //! The file is cut into its nodes and the bytes between them, and put together again in the new order. So
 //! every node keeps its bytes, and weights, external data and fields that memplan does not know stay
-//! unchanged.
+//! unchanged. So do models with copies of nodes ([`expanded`]).
+
+mod copies;
+
+pub use copies::expanded;
 
 use crate::import::onnx::{OnnxError, node_fields};
 

@@ -41,6 +41,8 @@ mod tests;
 
 pub use curve::{Curve, CurvePoint, curve};
 pub use expand::{LaterRun, expand};
+#[cfg(feature = "onnx")]
+pub(crate) use expand::{Run, runs};
 pub use found::{Recomputation, Recomputed};
 pub use shapes::with_costs_from_shapes;
 

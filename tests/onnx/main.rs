@@ -10,6 +10,7 @@ mod wire;
 mod bodies;
 mod caches;
 mod conflicts;
+mod copies;
 mod layers;
 mod models;
 mod names;

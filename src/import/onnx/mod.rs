@@ -48,7 +48,7 @@ use crate::{
     Bytes, OpSequence,
     import::{ImportOptions, NotInPlace},
 };
-pub(crate) use read::wire::node_fields;
+pub(crate) use read::wire::{Field, NODE, fields, graph_field, node_fields};
 use read::{
     context::{Context, Unknown},
     functions::{Inlined, Opsets},

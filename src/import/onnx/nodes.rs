@@ -68,6 +68,11 @@ impl Nodes {
         self.predecessors.is_empty()
     }
 
+    /// By step of the sequence: its node. A call of a function is one node but several operators.
+    pub(crate) fn of_steps(&self) -> &[usize] {
+        &self.of_step
+    }
+
     /// The order in which the steps of the sequence run if the nodes run in this order. It may differ from
     /// the order given to [`order`](Self::order), because a call of a function is one node but several
     /// operators.

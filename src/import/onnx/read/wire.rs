@@ -78,7 +78,7 @@ const SPARSE_ATTRIBUTE: u64 = 22;
 /// A model's field for its graph.
 const GRAPH: u64 = 7;
 /// A graph's field for a node.
-const NODE: u64 = 1;
+pub(crate) const NODE: u64 = 1;
 
 /// Walks over all fields of a model.
 ///
@@ -110,34 +110,59 @@ pub(crate) fn check(bytes: &[u8]) -> Result<(), OnnxError> {
     if graph_seen { Ok(()) } else { Err(not_onnx("it holds no graph".to_owned())) }
 }
 
-/// The fields of a model that hold the nodes of its main graph, in the order of the file.
+/// A field of a message, as it stands in the bytes of a model.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Field {
+    pub(crate) number: u64,
+    /// The bytes of the field, its head included.
+    pub(crate) whole: Range<usize>,
+    /// The bytes of its content, if it has a length; otherwise empty.
+    pub(crate) content: Range<usize>,
+}
+
+/// The fields of the message that lies in a part of the bytes.
+///
+/// # Errors
+///
+/// If the bytes are not a message.
+pub(crate) fn fields(bytes: &[u8], message: Range<usize>) -> Result<Vec<Field>, OnnxError> {
+    let mut reader = Reader { bytes, at: message.start };
+    let mut fields = Vec::new();
+    while reader.at < message.end {
+        let start = reader.at;
+        let (number, content) = reader.step(message.end)?;
+        let whole = start..reader.at;
+        fields.push(Field { number, content: content.unwrap_or(start..start), whole });
+    }
+    Ok(fields)
+}
+
+/// The field of a model that holds its main graph.
 ///
 /// # Errors
 ///
 /// If the bytes are not a model, or the graph is stored in several pieces.
+pub(crate) fn graph_field(bytes: &[u8]) -> Result<Field, OnnxError> {
+    let fields = fields(bytes, 0..bytes.len())?.into_iter();
+    let mut graph = fields.filter(|field| field.number == GRAPH);
+    match (graph.next(), graph.next()) {
+        (Some(graph), None) => Ok(graph),
+        (None, _) => Err(not_onnx("it holds no graph".to_owned())),
+        (Some(_), Some(_)) => Err(OnnxError::Unsupported {
+            what: "a graph that is stored in several pieces".to_owned(),
+            remedy: "load the model with onnx and save it anew".to_owned(),
+        }),
+    }
+}
+
+/// The fields of a model that hold the nodes of its main graph, in the order of the file.
+///
+/// # Errors
+///
+/// As [`graph_field`].
 pub(crate) fn node_fields(bytes: &[u8]) -> Result<Vec<Range<usize>>, OnnxError> {
-    let mut reader = Reader { bytes, at: 0 };
-    let mut graph = None;
-    while reader.at < bytes.len() {
-        if let (GRAPH, Some(content)) = reader.step(bytes.len())?
-            && graph.replace(content).is_some()
-        {
-            return Err(OnnxError::Unsupported {
-                what: "a graph that is stored in several pieces".to_owned(),
-                remedy: "load the model with onnx and save it anew".to_owned(),
-            });
-        }
-    }
-    let graph = graph.ok_or_else(|| not_onnx("it holds no graph".to_owned()))?;
-    let mut fields = Vec::new();
-    reader.at = graph.start;
-    while reader.at < graph.end {
-        let start = reader.at;
-        if let (NODE, Some(_)) = reader.step(graph.end)? {
-            fields.push(start..reader.at);
-        }
-    }
-    Ok(fields)
+    let graph = fields(bytes, graph_field(bytes)?.content)?.into_iter();
+    Ok(graph.filter(|field| field.number == NODE).map(|field| field.whole).collect())
 }
 
 struct Reader<'a> {
