@@ -103,30 +103,33 @@ impl<'a> Checker<'a> {
     fn find(&self, node: &OperatorNode, inputs: &[TensorId]) -> Result<(usize, bool), String> {
         let name = |sequence: &OpSequence, id: TensorId| sequence.tensor(id).name.clone();
         let candidates = self.given.operators().iter().enumerate();
-        let mut alike = candidates.filter(|(_, one)| {
-            let copy = format!("{}~1", one.name);
-            let named = node.name == one.name || *node.name == *copy;
-            named
-                && one.kind == node.kind
-                && one.inputs == inputs
-                && one.outputs.len() == node.outputs.len()
-                && (one.workspace, one.cost, one.once, one.stream)
-                    == (node.workspace, node.cost, node.once, node.stream)
-        });
-        alike
-            .find_map(|(at, one)| {
-                let pairs = || node.outputs.iter().zip(&one.outputs);
-                let same = |(a, b): (&TensorId, &TensorId)| {
-                    name(self.expanded, *a) == name(self.given, *b)
-                };
-                let again = |(a, b): (&TensorId, &TensorId)| {
-                    name(self.expanded, *a).starts_with(&format!("{}~1", name(self.given, *b)))
-                };
-                if pairs().all(same) && (node.name == one.name) {
-                    return (self.runs[at] == 0).then_some((at, false));
-                }
-                (pairs().all(again) && self.copies[at] == 0).then_some((at, true))
+        let alike: Vec<(usize, &OperatorNode)> = candidates
+            .filter(|(_, one)| {
+                one.kind == node.kind
+                    && one.inputs == inputs
+                    && one.outputs.len() == node.outputs.len()
+                    && (one.workspace, one.cost, one.once, one.stream)
+                        == (node.workspace, node.cost, node.once, node.stream)
             })
+            .collect();
+        let pairs = |one: &OperatorNode| -> Vec<(Box<str>, Box<str>)> {
+            let pairs = node.outputs.iter().zip(&one.outputs);
+            pairs.map(|(&a, &b)| (name(self.expanded, a), name(self.given, b))).collect()
+        };
+        let is_itself = |(at, one): &(usize, &OperatorNode)| {
+            let same = pairs(one).iter().all(|(new, old)| new == old);
+            same && node.name == one.name && self.runs[*at] == 0
+        };
+        let is_copy_of = |(at, one): &(usize, &OperatorNode)| {
+            let named = |new: &str, old: &str| new.starts_with(&format!("{old}~1"));
+            let is_named = one.name == node.name && one.name.is_empty()
+                || !one.name.is_empty() && named(&node.name, &one.name);
+            let again = pairs(one).iter().all(|(new, old)| named(new, old));
+            is_named && again && self.copies[*at] == 0
+        };
+        let itself = alike.iter().find(|&one| is_itself(one)).map(|&(at, _)| (at, false));
+        itself
+            .or_else(|| alike.iter().find(|&one| is_copy_of(one)).map(|&(at, _)| (at, true)))
             .ok_or_else(|| "is no operator of the given sequence with these values".to_owned())
     }
 
@@ -212,6 +215,29 @@ impl<'a> Checker<'a> {
             *by_name.entry(&tensor.name).or_default() += 1;
         }
         assert!(by_name.values().all(|&count| count == 1), "names are unique");
+        let mut operators: Vec<&str> = self
+            .expanded
+            .operators()
+            .iter()
+            .map(|one| &*one.name)
+            .filter(|name| !name.is_empty())
+            .collect();
+        let given = self.given.operators().iter().filter(|one| !one.name.is_empty()).count();
+        let copies = operators.len() - given;
+        operators.sort_unstable();
+        operators.dedup();
+        let mut of_given: Vec<&str> = self
+            .given
+            .operators()
+            .iter()
+            .map(|one| &*one.name)
+            .filter(|name| !name.is_empty())
+            .collect();
+        of_given.sort_unstable();
+        of_given.dedup();
+        if operators.len() != of_given.len() + copies {
+            return Err("gives the name of an operator to a copy".to_owned());
+        }
         Ok(self.cost)
     }
 }

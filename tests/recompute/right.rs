@@ -4,7 +4,7 @@ use arbitrary::Unstructured;
 use memplan::{
     Bytes, OpSequence, Planner, Strategy,
     lower::{LoweringOptions, lower},
-    recompute::{Recompute, Recomputed, expand},
+    recompute::{LaterRun, Recompute, Recomputed, expand},
     verify::verify,
 };
 
@@ -105,6 +105,17 @@ fn expanded_sequences_run_in_their_pool() {
         runs += 1;
     }
     assert!(runs > 10, "only {runs} of 40 fit");
+}
+
+/// What was recomputed before has names that end like those of copies.
+#[test]
+fn an_expanded_sequence_is_expanded_again() {
+    let step = chain(6, 10);
+    let once = expand(&step, &[LaterRun::again(0, 8), LaterRun::again(1, 8)]).unwrap();
+    let twice = expand(&once, &[LaterRun::again(0, 11), LaterRun::again(8, 12)]).unwrap();
+    assert_eq!(expansion::check(&once, &twice), Ok(2));
+    let names: Vec<String> = [11, 13].map(|step| twice.operator_name(step)).into();
+    assert_eq!(names, ["f1~1~1", "f1~1~1~1"]);
 }
 
 /// Checkpoints at every square root of n layers need 8 + 8 slots for 64 layers; segments that shrink towards the
