@@ -10,7 +10,7 @@ use std::{
 };
 
 use clap::{Args, Parser, Subcommand};
-use memplan::{Input, Limits, Planner, Step, Strategy, recompute};
+use memplan::{Input, Limits, Planner, Step, Strategy};
 
 use groups::{INPUT, LIMITS, OUTPUT, PLANNING};
 pub(crate) use groups::{InputArgs, LaterArgs, OrderArgs, PlacingArgs, SearchArgs, StrategyArgs};
@@ -330,7 +330,8 @@ pub(crate) struct RecomputeArgs {
     /// without recomputation; with -o, draw it as .svg.
     #[arg(long, value_name = "POINTS", conflicts_with_all = ["capacity", "reorder"], value_parser = clap::value_parser!(u16).range(2..=200))]
     pub(crate) curve: Option<u16>,
-    /// Search nodes; a million of this search takes about a second [default: 1000000].
+    /// Search nodes; a million of this search takes about a second [default: 4000 for each operator, at
+    /// least 1000000].
     #[arg(long, value_name = "NODES", value_parser = clap::value_parser!(u64).range(1..))]
     effort: Option<u64>,
     /// Time limit of the search, such as 2s or 500ms; the answer then depends on the machine.
@@ -353,11 +354,8 @@ pub(crate) struct RecomputeArgs {
 impl RecomputeArgs {
     /// Limits the search by time alone if only a time is given.
     pub(crate) fn limits(&self) -> Limits {
-        let limits = match (self.effort, self.time_limit) {
-            (None, None) => recompute::default_limits(),
-            (None, Some(_)) => Limits::default(),
-            (Some(nodes), _) => Limits::default().nodes(nodes),
-        };
+        let limits = Limits::default();
+        let limits = self.effort.map_or(limits, |nodes| limits.nodes(nodes));
         self.time_limit.map_or(limits, |time| limits.time(time))
     }
 }

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use crate::{
     Bytes, Limits, OpSequence, Plan, PlanError, Planner,
-    recompute::{Curve, Recomputation, Recompute, RecomputeError, Recomputed, default_limits},
+    recompute::{Curve, Recomputation, Recompute, RecomputeError, Recomputed},
     verify::verify,
 };
 
@@ -21,11 +21,11 @@ pub struct Recomputing {
 }
 
 impl Recomputing {
-    /// Looks for a plan of at most this many bytes, with the [default limits](default_limits) and in the given
+    /// Looks for a plan of at most this many bytes, with the limits of [`Recompute::new`] and in the given
     /// order.
     #[must_use]
     pub fn new(capacity: Bytes) -> Self {
-        Self { capacity, limits: default_limits(), reorder: false }
+        Self { capacity, limits: Limits::default(), reorder: false }
     }
 
     /// Limits the search for what runs twice.

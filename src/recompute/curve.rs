@@ -7,7 +7,9 @@ use crate::{
         Recomputation, Recompute, RecomputeError, bound,
         found::Sequences,
         model::Model,
+        repair::Trials,
         search::{Choice, Search},
+        usual_nodes,
     },
 };
 
@@ -37,7 +39,8 @@ pub struct CurvePoint {
 }
 
 /// Answers for `points` capacities, at equal distances from the least peak that is found to the peak of the
-/// given sequence. `options` has the effort of all together; its capacity does not count.
+/// given sequence. `options` has the effort of all together, by default that of one search and a quarter; its capacity
+/// does not count.
 ///
 /// ```
 /// use memplan::{networks, recompute::{Recompute, curve}};
@@ -79,11 +82,9 @@ impl Recompute<'_> {
         let model = self.model(sequences.given, sequences.flat)?;
         let given_peak = self.peak(sequences.flat)?;
         let peak_bound = bound::peak(&model).min(given_peak);
-        let mut effort = self.work();
+        let mut effort = self.work(usual_nodes(&model) / 4 * 5);
         let steps = points.max(2) as u64;
-        let whole = effort.limit_to(steps + 1);
-        let least = least_peak(&model, peak_bound, &mut effort);
-        effort.restore(whole);
+        let least = effort.share(LEAST, |effort| least_peak(&model, peak_bound, effort));
         // From the largest capacity on, each answer begins with the one before.
         let mut answers: Vec<Answer> = Vec::new();
         let mut seeds = vec![least.thresholds.clone()];
@@ -93,15 +94,15 @@ impl Recompute<'_> {
             #[allow(clippy::cast_possible_truncation, reason = "at most the span")]
             let capacity =
                 low + (u128::from(span) * u128::from(at) / u128::from(steps - 1)) as Bytes;
-            let whole = effort.limit_to(at + 1);
             let one = self.clone().capacity(capacity);
             let fits = given_peak <= capacity;
-            let cost_bound = if fits { 0 } else { one.cost_bound(&model, &mut effort) };
-            let mut search = Search::new(&model, capacity, &mut effort);
-            search.least_cost = cost_bound;
-            search.run(&seeds);
-            let choice = search.best.take().unwrap_or_else(|| least.clone());
-            effort.restore(whole);
+            let (choice, cost_bound) = effort.share(at + 1, |effort| {
+                let cost_bound = if fits { 0 } else { one.cost_bound(&model, effort) };
+                let mut search = Search::new(&model, capacity, effort);
+                search.least_cost = cost_bound;
+                search.run(&seeds);
+                (search.best.take().unwrap_or_else(|| least.clone()), cost_bound)
+            });
             seeds.truncate(1);
             seeds.push(choice.thresholds.clone());
             answers.push(Answer { capacity, choice, cost_bound });
@@ -123,29 +124,37 @@ impl Recompute<'_> {
     }
 }
 
+/// One part in so many of the effort looks for the least peak; one in so many of that by dropping alone.
+const LEAST: u64 = 3;
+const DROPPING: u64 = 2;
+
 /// Rounds of halving the distance between the bound and the least peak so far.
 const ROUNDS: u64 = 6;
 
-/// Searches for the least peak.
+/// Searches for the least peak: drops whatever lowers it, then looks for less between that and the bound.
 fn least_peak(model: &Model, bound: Bytes, effort: &mut Effort<'_>) -> Choice {
-    let mut search = Search::new(model, 0, effort);
+    let mut search = Search::new(model, bound, effort);
+    let whole = search.effort.limit_to(DROPPING);
+    let nothing = search.nothing();
+    search.polish(nothing, Trials::Few);
+    search.effort.restore(whole);
     let mut best = search.least.clone();
     let mut low = bound;
     for round in (1..=ROUNDS).rev() {
-        let middle = low + (best.score.peak.saturating_sub(low)) / 2;
+        if low >= best.score.peak {
+            break;
+        }
+        let middle = low + (best.score.peak - low) / 2;
         let whole = search.effort.limit_to(round);
         search.budget = middle;
         search.best = None;
-        search.run_until_found(&[best.thresholds.clone()]);
+        search.run_until_found(&best.thresholds);
         search.effort.restore(whole);
         if search.least.score.peak < best.score.peak {
             best = search.least.clone();
         }
         if search.best.is_none() {
             low = middle + 1;
-        }
-        if low >= best.score.peak {
-            break;
         }
     }
     best

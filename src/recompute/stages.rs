@@ -37,10 +37,12 @@ impl Search<'_, '_, '_> {
         }
     }
 
-    /// Looks for any choice within the budget.
-    pub(super) fn run_until_found(&mut self, seeds: &[Vec<u32>]) {
+    /// Looks for any choice within the budget, from one that is near.
+    pub(super) fn run_until_found(&mut self, near: &[u32]) {
         self.stops_early = true;
-        self.run(seeds);
+        self.polish(near.to_vec(), Trials::Few);
+        self.cut();
+        anneal::anneal(self);
         self.stops_early = false;
     }
 }

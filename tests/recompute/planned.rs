@@ -44,7 +44,7 @@ fn the_pool_of_what_is_found_fits() {
     for _ in 0..30 {
         let step = random_step(&mut dice, 10);
         let capacity = planner().plan(&step).unwrap().pool_size * 7 / 10;
-        let limits = memplan::recompute::default_limits().nodes(3_000);
+        let limits = memplan::Limits::default().nodes(3_000);
         let asked = Recomputing::new(capacity).limits(limits);
         let found = fit(&step, asked);
         twice += u64::from(found.as_ref().is_some_and(|fit| fit.recomputation.extra_cost > 0));

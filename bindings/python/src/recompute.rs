@@ -1,8 +1,8 @@
 //! Recomputation under a capacity.
 
 use memplan::{
+    Limits,
     planner::{RecomputedPlan, RecomputedPlanError, Recomputing},
-    recompute::default_limits,
     report,
 };
 use pyo3::{exceptions::PyValueError, prelude::*, types::PyDict};
@@ -47,7 +47,7 @@ pub(crate) fn recompute(
     let capacity = capacity.named("capacity")?;
     let options = Options::read(options)?;
     let given = &sequence.0.sequence;
-    let asked = Recomputing::new(capacity).limits(options.limits(default_limits()));
+    let asked = Recomputing::new(capacity).limits(options.limits(Limits::default()));
     let (found, interrupted) = Watch::new(progress)?.run(py, |observer| {
         // The effort is that of the search for what runs twice; the plans have their own default.
         let planner = Options { effort: None, ..options.clone() }.planner().observer(observer);
