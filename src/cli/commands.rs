@@ -372,6 +372,9 @@ pub(crate) fn explain(args: &ExplainArgs) -> Result<Verdict, Failure> {
         if let Some(recording) = &recording {
             explained["recording"] = report::recording_json(recording, &plan);
         }
+        if let Input::Sequence(sequence) = &input {
+            explained["runs_twice"] = report::reruns_json(sequence);
+        }
         report::write_json(&mut out, &explained)?;
         out.flush()?;
         return Ok(Verdict::Good);
@@ -395,6 +398,11 @@ pub(crate) fn explain(args: &ExplainArgs) -> Result<Verdict, Failure> {
         write!(out, "\n{}", micro::arena(path, &args.reading, &plan)?)?;
     }
     write!(out, "\n{}", report::explain(&plan, steps))?;
+    if let Input::Sequence(sequence) = &input {
+        let reruns = report::explain_reruns(sequence, &plan);
+        let line = if reruns.is_empty() { "" } else { "\n" };
+        write!(out, "{line}{reruns}")?;
+    }
     if !advice.is_empty() {
         write!(out, "\n{}", report::advice_text(&advice, steps))?;
     }

@@ -31,6 +31,7 @@ mod recomputation;
 #[cfg(feature = "files")]
 mod recording;
 mod reordering;
+mod reruns;
 mod rules;
 mod size;
 mod summary;
@@ -82,6 +83,9 @@ pub use recording::{recording, recording_json};
 pub use reordering::reordering;
 #[cfg(feature = "files")]
 pub use reordering::reordering_json;
+#[cfg(feature = "files")]
+pub use reruns::reruns_json;
+pub use reruns::{Rerun, explain_reruns, reruns};
 pub use rules::rules;
 pub use size::Size;
 pub use summary::{bound_name, dims, scoped, summary};

@@ -1,0 +1,163 @@
+//! The operators of a sequence that run twice, and what that saves.
+
+use std::cmp::Reverse;
+
+use crate::{
+    Bytes, OpSequence, Plan, Step,
+    report::{
+        Size, StepNames,
+        alive::Peak,
+        count,
+        fit::{hanging, line, name, text, wrapped},
+        printable,
+        times::lifetime,
+    },
+    sequence::{Dependency, Origin, TensorId},
+};
+
+/// The number of operators that are named.
+const SHOWN: usize = 12;
+
+/// An operator that runs twice.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Rerun {
+    /// The step of the operator.
+    pub step: Step,
+    /// The step of its copy.
+    pub again: Step,
+    /// The bytes of what it makes that are not kept in between.
+    pub bytes: Bytes,
+    /// The steps in which they are not kept, half-open; empty if there are none.
+    pub gap: (Step, Step),
+}
+
+/// Finds the operators that run twice, by the names that [`expand`](crate::recompute::expand) gives to copies and
+/// to what they make: `name~1`.
+#[must_use]
+pub fn reruns(sequence: &OpSequence) -> Vec<Rerun> {
+    let roots = roots(sequence);
+    let mut last = vec![0; roots.len()];
+    for (step, operator) in sequence.operators().iter().enumerate() {
+        for id in operator.inputs.iter().chain(&operator.outputs) {
+            last[roots[id.index()].index()] = step;
+        }
+    }
+    for output in sequence.outputs() {
+        last[roots[output.index()].index()] = usize::MAX;
+    }
+    let mut found = Vec::new();
+    for (again, operator) in sequence.operators().iter().enumerate() {
+        let pairs =
+            || operator.outputs.iter().filter_map(|&id| Some((id, original(sequence, id)?)));
+        let Some((_, first)) = pairs().next() else { continue };
+        let Origin::Output { step, .. } = sequence.tensor(first).origin else { continue };
+        if step >= again || sequence.operators()[step].kind != operator.kind {
+            continue;
+        }
+        // Views have no bytes of their own.
+        let own = pairs().filter(|&(id, _)| roots[id.index()] == id).map(|(_, original)| original);
+        let dropped: Vec<TensorId> =
+            own.filter(|id| last[roots[id.index()].index()] < again).collect();
+        let bytes = dropped.iter().map(|&id| sequence.tensor(id).size.unwrap_or(0));
+        let from = dropped.iter().map(|id| last[roots[id.index()].index()] + 1).max();
+        found.push(Rerun {
+            step: step as Step,
+            again: again as Step,
+            bytes: bytes.fold(0, Bytes::saturating_add),
+            gap: (from.unwrap_or(again) as Step, again as Step),
+        });
+    }
+    found
+}
+
+/// The tensor that a tensor is a copy of, by its name.
+fn original(sequence: &OpSequence, copy: TensorId) -> Option<TensorId> {
+    let mut name = &*sequence.tensor(copy).name;
+    while let Some(shorter) = name.strip_suffix("~1") {
+        name = shorter;
+        if let Some(id) = sequence.tensor_id(name) {
+            return Some(id);
+        }
+    }
+    None
+}
+
+/// By tensor: the tensor whose memory it shares, itself if it has its own.
+fn roots(sequence: &OpSequence) -> Vec<TensorId> {
+    let mut roots: Vec<TensorId> =
+        (0..sequence.tensors().len()).map(TensorId::from_index).collect();
+    for &output in sequence.operators().iter().flat_map(|operator| &operator.outputs) {
+        let Origin::Output { dependency, .. } = &sequence.tensor(output).origin else { continue };
+        let shared = match dependency {
+            Dependency::Reads { input, .. } => Some(*input),
+            Dependency::Overwrites(overwrites) => {
+                overwrites.iter().find(|overwrite| overwrite.required).map(|one| one.input)
+            }
+            Dependency::Fresh | Dependency::Gathers(_) => None,
+        };
+        if let Some(input) = shared {
+            roots[output.index()] = roots[input.index()];
+        }
+    }
+    roots
+}
+
+/// Names the operators of a sequence that run twice and the bytes that this saves, in all and where the plan has the
+/// most bytes alive; empty if none does.
+#[must_use]
+pub fn explain_reruns(sequence: &OpSequence, plan: &Plan) -> String {
+    let mut found = reruns(sequence);
+    if found.is_empty() {
+        return String::new();
+    }
+    let operators = count(found.len() as u64, "operator");
+    let verb = if found.len() == 1 { "runs" } else { "run" };
+    let mut report =
+        wrapped(&format!("{operators} {verb} twice; the bytes made are not kept in between:"), 0);
+    found.sort_by_key(|one| (Reverse(one.bytes), one.step));
+    let steps = StepNames(Some(sequence));
+    for one in found.iter().take(SHOWN) {
+        let operator = steps.operator(one.step).unwrap_or_default();
+        let (from, to) = one.gap;
+        let gap =
+            if from < to { format!(", not kept in {}", lifetime(from, to)) } else { String::new() };
+        report += &line(vec![
+            text(format!("  {:>10}  ", format!("{:#}", Size(one.bytes)))),
+            name(printable(&operator)),
+            text(format!(", step {}, again in step {}{gap}", one.step, one.again)),
+        ]);
+    }
+    let sum = |list: &mut dyn Iterator<Item = &Rerun>| {
+        list.map(|one| one.bytes).fold(0, Bytes::saturating_add)
+    };
+    if let Some(rest) = found.get(SHOWN..).filter(|rest| !rest.is_empty()) {
+        let others = count(rest.len() as u64, "more operator");
+        let bytes = Size(sum(&mut rest.iter()));
+        report += &line(vec![text(format!("  {:>10}  by {others}", format!("{bytes:#}")))]);
+    }
+    let peak = Peak::of(plan).step;
+    let saved = sum(&mut found.iter().filter(|one| (one.gap.0..one.gap.1).contains(&peak)));
+    let words = format!(
+        "Without that, {} more would be alive in {}, which has the most bytes alive.",
+        Size(saved),
+        steps.short_name(peak)
+    );
+    report + &hanging("", &words, 0)
+}
+
+/// Returns the operators that run twice as JSON, by step.
+#[cfg(feature = "files")]
+#[must_use]
+pub fn reruns_json(sequence: &OpSequence) -> serde_json::Value {
+    let one = |rerun: Rerun| {
+        serde_json::json!({
+            "operator": sequence.operator_name(usize::try_from(rerun.step).unwrap_or_default()),
+            "step": rerun.step,
+            "again": rerun.again,
+            "bytes": rerun.bytes,
+            "not_kept": [rerun.gap.0, rerun.gap.1],
+        })
+    };
+    reruns(sequence).into_iter().map(one).collect()
+}
