@@ -317,7 +317,7 @@ fn all_but_the_smallest_of_very_many_are_a_conflict_beside_a_chain() {
     let conflict = conflict(&problem, capacity, &Limits::default(), Observer::default()).unwrap();
     assert_eq!((conflict.roots.len(), conflict.irreducible), (3001, true));
     let words = report::conflict(&problem, capacity, &conflict, report::StepNames(None));
-    assert!(words.contains("of them are alive, 1 B more than the capacity."));
+    assert!(words.contains("of them are alive: 1 B more than the capacity."));
 }
 
 /// Adds three chains that need 59 341 units, though at most 55 011 of them are alive at once.
