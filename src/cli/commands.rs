@@ -19,7 +19,7 @@ use memplan::{
 use crate::{
     Failure, Verdict,
     advice::advice,
-    args::{CompareArgs, Emit, ExplainArgs, InputArgs, PlanArgs, StrategyArgs},
+    args::{CompareArgs, Emit, ExplainArgs, InputArgs, PlacingArgs, PlanArgs, StrategyArgs},
     files::{self, wrong},
     is_quiet, later, micro, note,
     planning::{BUILT_IN, built_in, fit, make_plan, placed, read_plan, stated_order, step_names},
@@ -33,7 +33,8 @@ use crate::{
 /// Plans the built-in network, and draws the map.
 pub(crate) fn demo() -> Result<Verdict, Failure> {
     let sequence = built_in()?;
-    let plan = Planner::new().plan(&sequence).map_err(|error| wrong(None, error))?;
+    let planner = Planner::new().alignment(PlacingArgs::MODEL_ALIGNMENT);
+    let plan = planner.plan(&sequence).map_err(|error| wrong(None, error))?;
     let steps = StepNames(Some(&sequence));
     let options = report::MapOptions::default().height(10).names_only(true);
     let mut out = io::stdout().lock();
