@@ -23,11 +23,20 @@ pub(crate) struct Boxes {
 
 impl Boxes {
     pub(crate) fn of(problem: &Problem) -> Self {
+        Self::sized(problem, |high| problem.align_up(high))
+    }
+
+    /// Boxes of the root's padded size alone, for planners that round offsets up themselves.
+    pub(crate) fn exact(problem: &Problem) -> Self {
+        Self::sized(problem, |high| high)
+    }
+
+    fn sized(problem: &Problem, size: impl Fn(Bytes) -> Bytes) -> Self {
         let mut boxes: Vec<(ChunkId, Record)> = problem
             .roots()
             .map(|root| {
                 let outline = problem.bounding_box(root);
-                let size = problem.align_up(outline.high);
+                let size = size(outline.high);
                 (root, Record { size, first: outline.begin, last: outline.end - 1 })
             })
             .collect();

@@ -8,6 +8,7 @@ use memplan::baselines::{
         offsets_bound, offsets_by_size, positional_maxima, shared_objects_bound, task_profile,
     },
 };
+use memplan::{Planner, Problem};
 use rstest::rstest;
 
 /// `(size, first, last)`.
@@ -399,6 +400,27 @@ fn the_arena_takes_the_gap_that_leaves_least(
 ) {
     let answer = cpu_arena::offsets(&records(rows), u64::MAX, alignment).unwrap();
     assert_eq!(answer.offsets, offsets);
+}
+
+/// What a run places later cannot move what lies there already.
+#[test]
+fn the_arena_is_placed_in_stages() {
+    let records = records(&[(64, 0, 1), (64, 0, 3), (4032, 2, 4)]);
+    let staged = cpu_arena::offsets_in_stages(&records, &[0, 0, 1], 9, 64).unwrap();
+    assert_eq!((staged.offsets, staged.total), (vec![0, 64, 128], 4160));
+    let at_once = cpu_arena::offsets(&records, 9, 64).unwrap();
+    assert_eq!((at_once.offsets, at_once.total), (vec![0, 4032, 0], 4096));
+}
+
+/// A problem's tensors are compared by their sizes, not by their aligned sizes.
+#[test]
+fn a_larger_tensor_comes_first_within_the_alignment() {
+    let mut problem = Problem::builder().alignment(64);
+    problem.chunk(0..2, 1);
+    problem.chunk(1..3, 4);
+    let plan = Planner::new().strategy(memplan::Strategy::TfliteCpuArena);
+    let plan = plan.plan(&problem.build().unwrap()).unwrap();
+    assert_eq!(plan.chunks.iter().map(|chunk| chunk.offset).collect::<Vec<_>>(), [64, 0]);
 }
 
 #[test]

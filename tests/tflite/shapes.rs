@@ -168,6 +168,49 @@ fn a_tensor_whose_size_its_operator_finds_lies_on_the_heap() {
     assert_eq!(arena.own_size(), Ok(4096 + 4032));
 }
 
+/// A shape that follows from shapes: `kind` of the shape of x and a constant.
+fn reshaped(kind: i32, number: i32) -> Survey {
+    let main = Subgraph {
+        tensors: vec![
+            float("x", &[1, 1024]),
+            float("a", &[1, 1024]),
+            tensor("shape", INT32, &[2]),
+            constant("number", &[number, number]),
+            tensor("asked", INT32, &[2]),
+            float("r", &[1, 1024]),
+            float("y", &[1, 1024]),
+        ],
+        inputs: vec![0],
+        outputs: vec![6],
+        operators: vec![
+            (kind::NEG, vec![0], vec![1], vec![]),
+            (kind::SHAPE, vec![0], vec![2], vec![Byte(2)]),
+            (kind, vec![2, 3], vec![4], vec![]),
+            (code::RESHAPE, vec![1, 4], vec![5], vec![]),
+            (kind::NEG, vec![5], vec![6], vec![]),
+        ],
+    };
+    survey(&model(&[main]), &interpreter()).unwrap()
+}
+
+/// As the interpreter's kernels do: a product of known shapes is computed before the run. Otherwise the shape is
+/// found in a run, but the bytes are those of the input anyway.
+#[rstest]
+#[case((code::MUL, 1), &["x", "a", "r", "y"], 8 + 8, &[])]
+#[case((kind::SUB, 0), &["x", "a", "asked", "r", "y"], 8, &[4])]
+fn a_computed_shape_leaves_the_bytes_where_they_are(
+    #[case] (kind, number): (i32, i32),
+    #[case] names: &[&str],
+    #[case] heap: u64,
+    #[case] stops: &[u64],
+) {
+    let arena = reshaped(kind, number).arena;
+    let found: Vec<_> = arena.buffers.iter().map(|buffer| &*buffer.name).collect();
+    assert_eq!((&*found, arena.heap, &*arena.stops), (names, heap, stops));
+    let shown = arena.buffers.iter().find(|buffer| &*buffer.name == "r").unwrap();
+    assert_eq!(shown.shares.map(|at| &*arena.buffers[at].name), Some("a"));
+}
+
 /// Weights of 16 bits are widened when the model is loaded, and kept.
 #[test]
 fn constants_that_are_widened_are_persistent() {

@@ -54,6 +54,11 @@ def shapes(memplan, path, details):
     ]
 
 
+def is_seen(tensor):
+    """Whether Python gets the address of a tensor: numpy copies scalars, and what is empty has none."""
+    return tensor["shape"].size and tensor["shape"].all()
+
+
 def check(memplan, path):
     """Returns the number of tensors compared and the mistakes, or None for a model that is left out."""
     interpreter = load(path)
@@ -76,7 +81,7 @@ def check(memplan, path):
     planned = {tensor["name"]: tensor["offset"] for tensor in placed}
     sizes = {tensor["name"]: tensor["size"] for tensor in placed}
     # Tensors without a name are scratch memory.
-    found = [tensor for tensor in details.values() if tensor["name"] in planned]
+    found = [tensor for tensor in details.values() if tensor["name"] in planned and is_seen(tensor)]
     address = {
         tensor["name"]: interpreter.tensor(tensor["index"])().__array_interface__["data"][0] for tensor in found
     }
@@ -88,9 +93,9 @@ def check(memplan, path):
     mistakes += [
         f"'{name}' lies at {offset}, but memplan says {planned[name]}"
         for name, offset in offsets.items()
-        if offset != planned[name] and not kinds & SCRATCH
+        if offset != planned[name] and not kinds & SCRATCH and not heap
     ]
-    apart = [tensor for tensor in details.values() if tensor["name"] and tensor["name"] not in planned]
+    apart = [tensor for tensor in details.values() if tensor["name"] not in {*planned, ""} and is_seen(tensor)]
     for tensor in apart if heap else []:
         at = interpreter.tensor(tensor["index"])().__array_interface__["data"][0] - base
         if 0 <= at < plan["arena"]["own"]:

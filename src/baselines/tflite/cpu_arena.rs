@@ -38,22 +38,44 @@ pub fn offsets(
     last_step: Step,
     alignment: Bytes,
 ) -> Result<Offsets, RecordError> {
-    records.check_aligned(alignment)?;
-    Ok(Budget::unlimited(|budget| place(records, last_step, alignment, budget)))
+    offsets_in_stages(records, &[], last_step, alignment)
 }
 
-fn place(
+/// Places records as [`offsets`] does, but those of an earlier stage before all others: where a shape is found only in
+/// a run, the interpreter places what comes behind it then, beside what it has placed. `stages` is by record, and 0
+/// where it ends.
+///
+/// # Errors
+///
+/// As [`offsets`].
+pub fn offsets_in_stages(
     records: &Records,
+    stages: &[usize],
     last_step: Step,
     alignment: Bytes,
-    budget: &mut Budget<'_>,
-) -> Result<Offsets, Stop> {
+) -> Result<Offsets, RecordError> {
+    records.check_aligned(alignment)?;
+    let order = order(records, stages, last_step);
+    Ok(Budget::unlimited(|budget| place(records, order, alignment, budget)))
+}
+
+fn order(records: &Records, stages: &[usize], last_step: Step) -> Vec<usize> {
     let mut order: Vec<usize> = (0..records.len()).collect();
     order.sort_by_key(|&index| {
         let record = &records[index];
         let passes = record.first > 0 || record.last < last_step;
-        passes.then_some((Reverse(record.size), record.first))
+        let stage = stages.get(index).copied().unwrap_or(0);
+        (stage, passes.then_some((Reverse(record.size), record.first)))
     });
+    order
+}
+
+fn place(
+    records: &Records,
+    order: Vec<usize>,
+    alignment: Bytes,
+    budget: &mut Budget<'_>,
+) -> Result<Offsets, Stop> {
     let mut answer = Offsets { offsets: vec![0; records.len()], total: 0 };
     let mut placed = Placed::new(records);
     for index in order {
@@ -84,10 +106,11 @@ fn place(
     Ok(answer)
 }
 
-/// Plans a problem with every chain as a box.
+/// Plans a problem with every chain as a box. The original compares sizes as they are, before rounding.
 pub(crate) fn layout(problem: &Problem, budget: &mut Budget<'_>) -> Result<Layout, Stop> {
-    let boxes = Boxes::of(problem);
+    let boxes = Boxes::exact(problem);
     let last_step = problem.steps().saturating_sub(1);
-    let placed = place(&boxes.records, last_step, problem.alignment(), budget)?;
+    let placed =
+        place(&boxes.records, order(&boxes.records, &[], last_step), problem.alignment(), budget)?;
     Ok(boxes.layout(problem, &placed.offsets))
 }

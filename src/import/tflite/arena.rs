@@ -41,6 +41,9 @@ pub struct Arena {
     /// For the interpreter, the bytes of tensors that lie on the heap, because their sizes are known only when
     /// their operators run, or because they are shapes.
     pub heap: Bytes,
+    /// For the interpreter, the steps behind which it plans the rest of the arena anew, in a run: those of
+    /// operators whose shapes it finds there.
+    pub stops: Vec<Step>,
     /// The bytes of the arenas of called subgraphs, which the interpreter keeps apart.
     pub called: Bytes,
     /// The operators whose scratch memory is unknown, with their kinds. It counts as 0 bytes.
@@ -219,7 +222,10 @@ impl Arena {
             Runtime::Micro => micro::offsets(&records(0)?, alignment)?,
             Runtime::Interpreter => {
                 let last = self.buffers.iter().map(|buffer| buffer.last).max().unwrap_or(1);
-                cpu_arena::offsets(&records(1)?, last - 1, alignment)?
+                let owners = self.buffers.iter().filter(|buffer| buffer.shares.is_none());
+                let stage = |first: Step| self.stops.partition_point(|&stop| stop < first);
+                let stages: Vec<usize> = owners.map(|buffer| stage(buffer.first)).collect();
+                cpu_arena::offsets_in_stages(&records(1)?, &stages, last - 1, alignment)?
             }
         };
         let overflow = RecordError::SizeOverflow { record: 0 };
@@ -276,6 +282,7 @@ impl Arena {
             tail: None,
             persistent: 0,
             heap: 0,
+            stops: Vec::new(),
             called: 0,
             unknown_scratch: scratch.unknown.clone(),
         })

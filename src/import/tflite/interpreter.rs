@@ -107,33 +107,77 @@ const SHAPES: &[(&[&str], &[usize])] = &[
     (&["SPLIT_V"], &[1, 2]),
 ];
 
+/// Kernels that compute their result before the run if all inputs are known then. It lies on the heap. Converters
+/// leave none with constants alone.
+const AT_PREPARE: &[&str] = &[
+    "BROADCAST_ARGS",
+    "CONCATENATION",
+    "GATHER",
+    "MUL",
+    "RANGE",
+    "REDUCE_PROD",
+    "RESHAPE",
+    "STRIDED_SLICE",
+];
+
 /// Finds the tensors that the interpreter keeps beside its arenas: constants that are widened once, and
-/// tensors whose sizes it finds only when their operators run. Shapes are computed at load, on the heap.
+/// tensors whose sizes it finds only when their operators run. Shapes, and what follows from them alone, are
+/// computed before the run, on the heap.
 pub(super) fn set_apart(model: &mut Model) {
     for at in 0..model.subgraphs.len() {
+        let mut known = BTreeSet::new();
         for operator in 0..model.subgraphs[at].operators.len() {
             let of = model.operator(OperatorAt { subgraph: at, operator });
             let tensors = &model.subgraphs[at].tensors;
             let is_fixed = |input: usize| match of.inputs.get(input).copied().flatten() {
                 None => true,
-                Some(input) => {
-                    let input = &tensors[input];
+                Some(place) => {
+                    let input = &tensors[place];
                     input.is_constant
                         || input.bytes == Some(0)
                         || input.apart == Some(Apart::Persistent)
+                        || known.contains(&place)
                 }
+            };
+            let mut read = of.inputs.iter().flatten();
+            let is_known =
+                read.any(|input| known.contains(input)) && (0..of.inputs.len()).all(is_fixed);
+            let is_shown = || {
+                let (input, output) = (of.inputs.first().copied().flatten(), of.outputs.first());
+                input.zip(output.copied()).is_some_and(|(input, output)| {
+                    tensors[input].is_planned()
+                        && tensors[input].bytes == tensors[output].bytes
+                        && !model.subgraphs[at].inputs.contains(&input)
+                        && !model.subgraphs[at].outputs.contains(&output)
+                })
             };
             let kind = if model.is_custom(of) { "" } else { model.kind(of) };
             let apart = match kind {
                 "DENSIFY" | "DEQUANTIZE" => is_fixed(0).then_some(Apart::Persistent),
                 "RANK" | "SHAPE" | "UNIQUE" | "WHERE" => Some(Apart::Heap),
+                kind if is_known && AT_PREPARE.contains(&kind) => Some(Apart::Heap),
+                // The bytes are those of the input, whatever the shape is.
+                "RESHAPE" if is_shown() => None,
                 _ => {
                     let deciding = SHAPES.iter().find(|(kinds, _)| kinds.contains(&kind));
                     let places = deciding.map_or(&[][..], |(_, places)| places);
                     places.iter().any(|&place| !is_fixed(place)).then_some(Apart::Heap)
                 }
             };
-            for output in of.outputs.clone() {
+            let is_before_run =
+                matches!(kind, "RANK" | "SHAPE") || is_known && AT_PREPARE.contains(&kind);
+            let stops = match kind {
+                "RESHAPE" => !is_before_run && !is_fixed(1),
+                _ => !is_before_run && apart == Some(Apart::Heap),
+            };
+            if is_before_run {
+                known.extend(of.outputs.iter().copied());
+            }
+            let outputs = of.outputs.clone();
+            if stops {
+                model.subgraphs[at].stops.push(operator);
+            }
+            for output in outputs {
                 let tensor = &mut model.subgraphs[at].tensors[output];
                 tensor.apart = apart.filter(|_| !tensor.is_constant && !tensor.is_variable);
             }
@@ -276,6 +320,7 @@ fn of_subgraph(
         tail: None,
         persistent: 0,
         heap: 0,
+        stops: subgraph.stops.iter().map(|&stop| stop as Step + 1).collect(),
         called: 0,
         unknown_scratch: Vec::new(),
     })

@@ -55,6 +55,8 @@ pub(crate) struct Subgraph<'a> {
     pub(crate) operators: Vec<Operator<'a>>,
     /// The number of tensors of all subgraphs before this one.
     pub(crate) first_tensor: usize,
+    /// The operators, by place, behind which the interpreter plans anew in a run, because it finds a shape there.
+    pub(super) stops: Vec<usize>,
 }
 
 /// A tensor.
@@ -277,7 +279,7 @@ impl<'a> Model<'a> {
             }
             operators.push(Operator { code, inputs, outputs, options: operator.table(4, what)? });
         }
-        Ok(Subgraph { tensors, inputs, outputs, operators, first_tensor })
+        Ok(Subgraph { tensors, inputs, outputs, operators, first_tensor, stops: Vec::new() })
     }
 
     fn tensor(&self, subgraph: usize, at: usize, table: &Table) -> Result<Tensor, TfliteError> {
