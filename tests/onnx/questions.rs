@@ -236,3 +236,15 @@ fn a_shape_in_another_file_is_named() {
     );
     assert_eq!(described(text, &options().value("s", "[2,8]")), "y:64 = Reshape(x, s) of x+0");
 }
+
+/// A captcha reader returns `[1, seqlen]` by its own account, and `[20, 1, 8210]` in fact.
+#[rstest]
+#[case("out y:f32[1,seqlen]")]
+#[case("out y:f32[]")]
+#[case("info y:f32[?]\nout y")]
+fn an_open_shape_of_another_rank_is_no_evidence(#[case] declared: &str) {
+    let text = format!("in x:f32[20,1,64]\ny = Relu(x)\n{declared}");
+    assert_eq!(described(&text, &options()), "y:5120 = Relu(x) over x");
+    let text = "in x:f32[20,1,64]\ny = Relu(x)\nout y:f32[1,64]";
+    assert!(error(text, &options()).contains("with shape [1, 64]"));
+}

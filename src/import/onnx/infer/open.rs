@@ -87,7 +87,9 @@ impl UnresolvedShape<'_> {
             return;
         };
         // Exporters declare results of unknown shape so; runtimes warn, and run the model.
-        if declared.is_empty() && fact.dims.as_ref().is_some_and(|dims| !dims.is_empty()) {
+        let is_other = |dims: &Dims| dims.len() != declared.len();
+        let is_vague = declared.is_empty() || declared.contains(&None);
+        if is_vague && fact.dims.as_ref().is_some_and(is_other) {
             return;
         }
         let trust = context.trust();
