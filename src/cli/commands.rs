@@ -373,7 +373,9 @@ pub(crate) fn explain(args: &ExplainArgs) -> Result<Verdict, Failure> {
         if let Some(recording) = &recording {
             explained["recording"] = report::recording_json(recording, &plan);
         }
-        if let Input::Sequence(sequence) = &input {
+        if let Input::Sequence(sequence) = &input
+            && !report::reruns(sequence).is_empty()
+        {
             explained["runs_twice"] = report::reruns_json(sequence);
         }
         report::write_json(&mut out, &explained)?;

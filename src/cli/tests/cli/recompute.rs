@@ -103,6 +103,8 @@ fn wrong_arguments_and_inputs_are_errors() {
     for (args, words) in [
         (&["recompute", &step][..], "--capacity"),
         (&["recompute", &step, "--capacity", "4KiB", "-o", "x.csv"], "written as .json"),
+        (&["recompute", &step, "--capacity", "4KiB", "-o", "x.onnx"], "written as .json"),
+        (&["recompute", ENCODER, "--capacity", "1MiB", "-o", "x.txt"], "written as .onnx or .json"),
         (&["recompute", &step, "--curve", "3", "-o", "x.json"], "written as .svg"),
         (&["recompute", problem, "--capacity", "4KiB"], "only operators can run twice"),
         (&["recompute", &step, "--capacity", "4KiB", "--curve", "3"], "cannot be used with"),
@@ -113,11 +115,55 @@ fn wrong_arguments_and_inputs_are_errors() {
     }
 }
 
+const ENCODER: &str = "tests/models/encoder.onnx";
+
+#[test]
+fn a_model_is_written_with_copies_of_its_nodes() {
+    let folder = tempfile::tempdir().unwrap();
+    for (capacity, copies) in [("800KiB", true), ("1MiB", false)] {
+        let out = folder.path().join("smaller.onnx");
+        let out = out.to_str().unwrap();
+        let args = ["recompute", ENCODER, "--capacity", capacity, "--json", "-o", out];
+        let run = memplan(&args);
+        assert_eq!(run.code, 0, "{}", run.err);
+        let found = json_of(&run.out);
+        assert_eq!(found["runs"].as_array().unwrap().is_empty(), !copies);
+        assert_eq!(fs::read(out).unwrap() == fs::read(ENCODER).unwrap(), !copies);
+        let plan = json_of(&memplan(&["plan", out, "--json"]).out);
+        assert_eq!(plan["pool_size"], found["pool_size"]);
+    }
+}
+
+#[test]
+fn an_explanation_names_what_runs_twice_and_what_that_saves() {
+    let folder = tempfile::tempdir().unwrap();
+    let step = step(&folder);
+    let out = folder.path().join("smaller.json");
+    let out = out.to_str().unwrap();
+    memplan(&["recompute", &step, "--capacity", "4KiB", "-o", out]);
+    let text = memplan(&["explain", out]).out;
+    for words in [
+        "1 operator runs twice; the bytes made are not kept in between:",
+        "1.00 KiB  f1, step 0, again in step",
+        "Without that, 1.00 KiB (1 024 B) more would be alive in",
+    ] {
+        assert!(text.contains(words), "no {words} in {text}");
+    }
+    let explained = json_of(&memplan(&["explain", out, "--json"]).out);
+    let one = &explained["runs_twice"][0];
+    assert_eq!(
+        (&one["operator"], &one["step"], &one["bytes"]),
+        (&"f1".into(), &0.into(), &1024.into())
+    );
+    assert_eq!(one["not_kept"][1], one["again"]);
+    let plain = memplan(&["explain", &step]).out;
+    assert!(!plain.contains("twice"), "{plain}");
+}
+
 /// The costs of a model follow from its shapes.
 #[test]
 fn models_have_costs() {
-    let model = "tests/models/encoder.onnx";
-    let run = memplan(&["recompute", model, "--curve", "2", "--json"]);
+    let run = memplan(&["recompute", ENCODER, "--curve", "2", "--json"]);
     let curve = json_of(&run.out);
     assert!(curve["cost"].as_u64().unwrap() > 1_000_000, "{curve}");
 }
