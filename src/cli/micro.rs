@@ -111,6 +111,16 @@ impl<'a> Prediction<'a> {
         } else if can_write && self.is_smaller() && is_free {
             text.push_str("  -o OUT.tflite writes the model with this plan.\n");
         }
+        let output = self.args.output.as_deref().filter(|path| files::is_named_tflite(path));
+        let is_written = self.is_smaller() || !self.faults.is_empty();
+        if let Some(output) = output.filter(|_| is_written) {
+            let (model, output) = (files::name(self.path), files::name(output));
+            let options = self.args.reading.arena_options();
+            text.push_str(&report::printable(&format!(
+                "  check it: memplan verify {model} {output}{options}"
+            )));
+            text.push('\n');
+        }
         text
     }
 
@@ -256,7 +266,7 @@ pub(crate) fn verify(args: &VerifyArgs) -> Result<Verdict, Failure> {
         let overlaps = if args.reading.overlap { "with --overlap" } else { "without --overlap" };
         writeln!(
             out,
-            "checked for {kernels} kernels, {overlaps}; give the --kernels, --overlap, --inplace and --scratch that the plan was made with"
+            "checked for {kernels} kernels, {overlaps}; the options must be as for plan:\n  --kernels, --overlap, --inplace, --scratch"
         )?;
     }
     out.flush()?;

@@ -129,6 +129,24 @@ impl InputArgs {
         }
     }
 
+    /// The given options that decide what is right for a TensorFlow Lite model, as the command line states them.
+    pub(crate) fn arena_options(&self) -> String {
+        let mut options = String::new();
+        if let Some(kernels) = &self.kernels {
+            options += &format!(" --kernels {}", kernels.display());
+        }
+        if let Some(scratch) = &self.scratch {
+            options += &format!(" --scratch {}", scratch.display());
+        }
+        if let Some(profile) = self.profile() {
+            options += &format!(" --inplace {profile}");
+        }
+        if self.overlap {
+            options += " --overlap";
+        }
+        options
+    }
+
     /// Puts the model's inputs into the pool.
     pub(crate) fn has_inputs(&self) -> bool {
         self.inputs

@@ -86,10 +86,15 @@ fn outputs_begin_below_their_inputs_only_if_the_kernels_are_stated() {
     let planned = folder.path("planned.tflite");
     let written = run(&[&["plan", "-o", &planned], &overlap[..]].concat());
     assert_eq!(written.code, 0, "{}", written.err);
+    let check = format!("{planned} --kernels reference --overlap\n");
+    assert!(written.out.contains("  check it: memplan verify ") && written.out.ends_with(&check));
     let verified = |args: &[&str]| memplan(&[&["verify", &folder.model, &planned], args].concat());
     assert_eq!(verified(&overlap).code, 0);
     // Without --overlap, no kernel is known to allow it.
-    assert_eq!(verified(&[]).code, 1);
+    let wrong = verified(&[]);
+    assert!(
+        wrong.code == 1 && wrong.out.contains("without --overlap; the options must be as for plan")
+    );
     let json = folder.path("chain.json");
     assert_eq!(run(&[&["convert", "-o", &json], &overlap[..]].concat()).code, 0);
     let Run { code, err, .. } = memplan(&[&["plan", &json], &overlap[..]].concat());
