@@ -131,20 +131,14 @@ impl InputArgs {
 
     /// The given options that decide what is right for a TensorFlow Lite model, as the command line states them.
     pub(crate) fn arena_options(&self) -> String {
-        let mut options = String::new();
-        if let Some(kernels) = &self.kernels {
-            options += &format!(" --kernels {}", kernels.display());
-        }
-        if let Some(scratch) = &self.scratch {
-            options += &format!(" --scratch {}", scratch.display());
-        }
-        if let Some(profile) = self.profile() {
-            options += &format!(" --inplace {profile}");
-        }
-        if self.overlap {
-            options += " --overlap";
-        }
-        options
+        let path = |option, path: &PathBuf| format!(" {option} {}", path.display());
+        let options = [
+            self.kernels.as_ref().map(|kernels| path("--kernels", kernels)),
+            self.scratch.as_ref().map(|scratch| path("--scratch", scratch)),
+            self.profile().map(|profile| format!(" --inplace {profile}")),
+            self.overlap.then(|| " --overlap".to_owned()),
+        ];
+        options.into_iter().flatten().collect()
     }
 
     /// Puts the model's inputs into the pool.
