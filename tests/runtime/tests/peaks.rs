@@ -15,7 +15,7 @@ fn figures(row: &str) -> Vec<f64> {
 }
 
 #[test]
-fn the_readme_states_the_measured_peaks() {
+fn the_book_states_the_measured_peaks() {
     let chapter = include_str!("../../../book/src/savings.md");
     assert!(chapter.contains(Peaks::HEADER), "the chapter has no table\n{}", Peaks::HEADER);
     for (title, name) in MODELS {
