@@ -179,7 +179,6 @@ fn compare_drawn(figure: &str, args: &[&str]) {
 #[case("example.simulation", &[EXAMPLE, "--simulation"])]
 #[case("example.end", &[EXAMPLE, "--simulation", "--steps", "5..6"])]
 #[case("lowering.before.queues", &[EXAMPLE, "--simulation", "--no-views", "--inplace", "none"])]
-#[case("lifetimes.queues", &[EXAMPLE, "--simulation", "--steps", "0..4"])]
 #[case("first.map", &["tests/models/encoder.onnx"])]
 #[case("glu.map", &[GLU])]
 #[case("free.simulation", &["book/src/figures/free.json", "--simulation", "--steps", "5..10"])]
