@@ -51,7 +51,7 @@ fn verify_accepts_exactly_the_placements_that_run() {
     })
     .budget_ms(budget());
     eprintln!("{right} placements are right, {split} of them by byte, and {wrong} are wrong");
-    assert!(right.min(wrong) > 100 && split > 20, "{right} right, {split} by byte, {wrong} wrong");
+    assert!(right.min(wrong) > 20 && split > 2, "{right} right, {split} by byte, {wrong} wrong");
 }
 
 /// `t` of 64 bytes has two halves: `s` is written over one, `y` over the other, which is read for longer.
