@@ -154,7 +154,7 @@ impl<'a> Expansion<'a> {
             kept: kept(sequence),
             places: vec![0; count],
             added: 0,
-            tensors: sequence.tensors().iter().map(|tensor| tensor.name.clone()).collect(),
+            tensors: tensor_names(sequence),
             operators: sequence.operators().iter().map(|one| one.name.clone()).collect(),
         }
     }
@@ -214,6 +214,17 @@ impl<'a> Expansion<'a> {
         let name = &self.sequence.tensor(output).name;
         if is_copy { unused(name, &mut self.tensors) } else { name.clone() }
     }
+}
+
+/// The names of all tensors of a sequence and of its bodies, which must not have those of tensors around them.
+fn tensor_names(sequence: &OpSequence) -> HashSet<Box<str>> {
+    let mut names = HashSet::new();
+    let mut open = vec![sequence];
+    while let Some(sequence) = open.pop() {
+        names.extend(sequence.tensors().iter().map(|tensor| tensor.name.clone()));
+        open.extend(sequence.operators().iter().flat_map(|operator| &operator.bodies));
+    }
+    names
 }
 
 /// A name for a copy that nothing else has. It is taken from then on.
