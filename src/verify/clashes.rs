@@ -91,12 +91,18 @@ impl Facts<'_> {
             || same.are_relatives(old, other.chunk) && !is_real
     }
 
-    /// Returns whether an overwriter, while it is written, cannot destroy bytes of another chunk.
+    /// Returns whether an overwriter, while it is written, cannot destroy bytes of another chunk. Of two that are written
+    /// in the same step, one must be written over the other.
     fn spares(&self, same: &SameBytes<'_>, new: Owner, other: Owner) -> bool {
-        let old = self.overwrites[new.chunk.index()].map(|over| over.chunk);
-        let is_same = |old| old == other.chunk || new.chunk == other.chunk;
-        new.is_written
-            && old.is_some_and(|old| is_same(old) || !same.are_relatives(old, other.chunk))
+        let over = |&chunk: &ChunkId| self.overwrites[chunk.index()].map(|over| over.chunk);
+        let Some(old) = over(&new.chunk).filter(|_| new.is_written) else { return false };
+        if new.is_written && other.is_written {
+            let is_in_step = |chunk: &ChunkId| self.begin(*chunk) == self.begin(new.chunk);
+            let mut olds = std::iter::successors(Some(old), over).take_while(is_in_step);
+            return new.chunk == other.chunk || olds.any(|old| old == other.chunk);
+        }
+        let is_same = old == other.chunk || new.chunk == other.chunk;
+        is_same || !same.are_relatives(old, other.chunk)
     }
 }
 

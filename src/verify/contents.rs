@@ -129,7 +129,7 @@ struct Counter<'a> {
     viewed: Vec<usize>,
     /// The contents of which an operator reads only some bytes, with these bytes.
     reads: Vec<(usize, Need)>,
-    /// True if several outputs are written over one content.
+    /// True if several outputs may be written over the same bytes.
     overwritten_again: bool,
     violations: &'a mut Vec<Violation>,
 }
@@ -215,8 +215,8 @@ impl<'a> Counter<'a> {
         }
     }
 
-    /// Checks that outputs of one operator share no bytes of the content that both are written over, even if nobody
-    /// reads them.
+    /// Checks that outputs of one operator share no bytes of the content that both are written over, or of contents of
+    /// which one has bytes of the other, even if nobody reads them.
     fn check_overwriters(&mut self) {
         if !self.overwritten_again {
             return;
@@ -225,7 +225,8 @@ impl<'a> Counter<'a> {
         let mut over: Vec<(usize, Step, Bytes, usize)> = contents
             .filter_map(|(at, one)| {
                 let one = one.as_ref()?;
-                Some((one.overwrites?, one.written, one.low, at))
+                let family = self.contents.gathered.family_of(one.overwrites?);
+                Some((family, one.written, one.low, at))
             })
             .collect();
         over.sort_unstable();
@@ -263,8 +264,11 @@ impl<'a> Counter<'a> {
             };
             shares.then_some(shown)
         });
-        if let Some(old) = overwrites.and_then(|old| self.contents.of[old].as_mut()) {
-            self.overwritten_again |= std::mem::replace(&mut old.is_overwritten, true);
+        if let Some(at) = overwrites
+            && let Some(old) = self.contents.of[at].as_mut()
+        {
+            let again = std::mem::replace(&mut old.is_overwritten, true);
+            self.overwritten_again |= again || self.contents.gathered.is_shared(at);
         }
         if memory == Memory::Pool && self.sequence.tensors()[tensor].size.is_none() {
             let pool_size = self.plan.pool_size;

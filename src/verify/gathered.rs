@@ -61,7 +61,8 @@ impl Gathered {
         self.from[output] = from;
     }
 
-    fn family_of(&self, mut tensor: usize) -> usize {
+    /// The first of the written tensors that share bytes with this one, directly or through others.
+    pub(super) fn family_of(&self, mut tensor: usize) -> usize {
         while self.family[tensor] != tensor {
             tensor = self.family[tensor];
         }

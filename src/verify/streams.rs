@@ -17,6 +17,7 @@ use crate::{
         chains::{ClockTreeSpace, each_meeting},
         contents::{Content, Contents},
         places::{Interval, Memory, Places, Workspace},
+        ranges,
         sweep::OVERLAP_LIMIT,
     },
 };
@@ -160,8 +161,10 @@ pub(super) fn check(
                 begin: order.before[index(written)].clone(),
                 end: order.after[index(written)].clone(),
             };
-            let outside = contents.outside(content).into_iter();
-            written_over.extend(outside.map(|bytes| while_it_runs(None, bytes)));
+            // Lifetimes on several streams are those of whole contents.
+            let whole = contents.of[old].as_ref().map(|old| old.low..old.high);
+            let outside = ranges::outside(low..high, whole.into_iter());
+            written_over.extend(outside.into_iter().map(|bytes| while_it_runs(None, bytes)));
             if contents.gathered.is_shared(old) {
                 // It must not destroy what shares its bytes with the overwritten content and is still needed.
                 let size = sequence.tensors()[at].size.unwrap_or(Bytes::MAX);
