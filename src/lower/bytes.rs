@@ -119,10 +119,12 @@ impl Places {
         runs[first..].iter().take_while(|run| run.low < bytes.end).map(|run| run.chunk)
     }
 
-    /// By run: its first byte in the whole chunk.
-    pub(super) fn first_bytes(&self) -> BTreeMap<ChunkId, Bytes> {
-        let runs = self.runs.values().flat_map(|split| &split.runs);
-        runs.map(|run| (run.chunk, run.low)).collect()
+    /// By run: the whole chunk, and the first byte in it.
+    pub(super) fn wholes(&self) -> BTreeMap<ChunkId, (ChunkId, Bytes)> {
+        let of_whole = |(&whole, split): (&ChunkId, &SplitChunk)| {
+            split.runs.iter().map(|run| (run.chunk, (whole, run.low))).collect::<Vec<_>>()
+        };
+        self.runs.iter().flat_map(of_whole).collect()
     }
 
     /// The runs of a chunk; none if it is not split.

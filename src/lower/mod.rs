@@ -206,12 +206,18 @@ fn build(
     links: requests::Resolved,
     lives: Option<&Lives>,
 ) -> Result<Lowered, SequenceError> {
-    let first = places.first_bytes();
-    let outside = |chunk: ChunkId| {
-        let (root, offset) = links.place_in_chain(chunk);
-        let supplied = places.chunks[root.index()].outside?;
-        let run = first.get(&root).copied().unwrap_or(0);
-        Some((supplied, run + offset))
+    let whole_of = places.wholes();
+    // The supplied tensor in which a chunk lies, and its first byte there.
+    let outside = |mut chunk: ChunkId| {
+        let mut from = 0;
+        loop {
+            let (root, offset) = links.place_in_chain(chunk);
+            from += offset;
+            match whole_of.get(&root) {
+                Some(&(whole, low)) => (chunk, from) = (whole, from + low),
+                None => return Some((places.chunks[root.index()].outside?, from)),
+            }
+        }
     };
     let mut problem = Problem::builder();
     problem.at_least_steps(sequence.operators().len() as u64);
