@@ -155,7 +155,7 @@ pub fn is_of_caller(key: &str) -> bool {
     key == "pools" || key == "pools[]" || fields.into_iter().any(is_field)
 }
 
-/// Returns whether a chunk or tensor may lie elsewhere, so that a right plan may remain right.
+/// Returns whether a chunk or tensor may lie elsewhere, or need more bytes, so that a right plan may remain right.
 pub fn is_place(key: &str) -> bool {
     let keys = [
         "chunks[].offset",
@@ -167,6 +167,13 @@ pub fn is_place(key: &str) -> bool {
         "padding",
         "order",
         "order[]",
+        // A window may be larger than needed, or left out.
+        "windows",
+        "windows[]",
+        "windows[].begin",
+        "windows[].end",
+        "windows[].low",
+        "windows[].high",
     ];
     keys.contains(&key)
 }

@@ -5,7 +5,7 @@
 
 use crate::common::{alive::check, placed::Placed, shared};
 use memplan::{
-    OpSequence, Operator, Output, Plan, PlannedLink, TensorPlace,
+    OpSequence, Operator, Output, Plan, PlannedLink, Planner, Problem, Strategy, TensorPlace,
     report::{StepNames, explain, explain_json, summary, trace},
     verify::{Verifier, execute, verify},
 };
@@ -272,4 +272,100 @@ fn nothing_is_written_over_what_is_kept(#[case] offset: u64, #[case] size: u64) 
     let found: Vec<String> = verify(&sequence, &plan).iter().map(ToString::to_string).collect();
     assert_eq!(found, ["'y' overwrites 'x', which must be kept after the last step"]);
     assert_eq!(execute(&sequence, &plan).len(), 1);
+}
+
+/// Both outputs of the last operator are written over the same byte: `a` lies inside `b`.
+#[test]
+fn two_outputs_are_not_written_over_the_same_bytes_in_a_step() {
+    let sequence = OpSequence::builder()
+        .operator(Operator::new("m").output(Output::new("a", 1)))
+        .operator(Operator::new("cat").inputs(["a"]).output(Output::new("b", 1).gathers("a", 0)))
+        .operator(
+            Operator::new("both")
+                .inputs(["a", "b"])
+                .output(Output::new("y", 1).overwrites("a"))
+                .output(Output::new("z", 1).overwrites("b")),
+        )
+        .output("z")
+        .build()
+        .unwrap();
+    let chunk = |id: u64, name: &str, [begin, end]: [u64; 2], over: Option<u64>| {
+        let over = over.map(|chunk| json!({"chunk": chunk, "offset": 0}));
+        json!({"id": id, "name": name, "size": 1, "begin": begin, "end": end, "offset": 0, "overwrites": over})
+    };
+    let tensor =
+        |name: &str, chunk: u64| json!({"name": name, "chunk": chunk, "offset": 0, "size": 1});
+    let plan = json!({
+        "format": "memplan-plan/2", "pool_size": 1, "lower_bound": 1, "naive_size": 4, "alignment": 1,
+        "steps": 3, "peak_step": 0, "traffic": 0, "objective": [0, 1],
+        "pools": [{"name": "pool", "size": 1}],
+        "chunks": [
+            chunk(0, "a", [0, 3], None), chunk(1, "b", [1, 3], None),
+            chunk(2, "y", [2, 3], Some(0)), chunk(3, "z", [2, 3], Some(1)),
+        ],
+        "parts": [{"chunk": 0, "whole": 1, "offset": 0}],
+        "tensors": [tensor("a", 0), tensor("b", 1), tensor("y", 2), tensor("z", 3)],
+    });
+    let plan = read(plan);
+    let found: Vec<String> = verify(&sequence, &plan).iter().map(ToString::to_string).collect();
+    assert!(found.iter().any(|found| found.starts_with("'y' and 'z'")), "{found:#?}");
+    assert!(!execute(&sequence, &plan).is_empty());
+}
+
+/// The same as chunks: two overwriters of one step share the byte that a chunk and its part have in common.
+#[test]
+fn two_chunks_are_not_written_over_the_same_bytes_in_a_step() {
+    let mut problem = Problem::builder();
+    let (a, b) = (problem.chunk(0..3, 1), problem.chunk(1..3, 1));
+    let (y, z) = (problem.chunk(2..3, 1), problem.chunk(2..3, 1));
+    problem.part(a, b, 0);
+    problem.overwrite(y, a, 0).overwrite(z, b, 0);
+    let problem = problem.build().unwrap();
+    let plan = Plan::from_offsets(&problem, &[0, 0, 0, 0]).unwrap();
+    let found: Vec<String> = verify(&problem, &plan).iter().map(ToString::to_string).collect();
+    assert!(found.iter().any(|found| found.contains("share the bytes [0, 1)")), "{found:#?}");
+}
+
+/// On several streams, a content lives as a whole: the padding of `y` lies on bytes of `x` that only `n` reads.
+#[test]
+fn padding_may_lie_on_the_rest_of_a_content_on_another_stream() {
+    let sequence = OpSequence::builder()
+        .operator(Operator::new("m").output(Output::new("x", 24)))
+        .operator(
+            Operator::new("n")
+                .inputs(["x"])
+                .output(Output::new("s", 1))
+                .output(Output::new("v", 12).reads_at("x", 3).required()),
+        )
+        .operator(
+            Operator::new("k")
+                .inputs(["s", "v"])
+                .output(Output::new("y", 12).overwrites("v"))
+                .on_stream(1),
+        )
+        .output("y")
+        .build()
+        .unwrap();
+    let plan = Planner::new().padding(2).plan(&sequence).unwrap();
+    assert_eq!(plan.offset("y"), plan.offset("v"));
+    assert_eq!((verify(&sequence, &plan), execute(&sequence, &plan)), (vec![], vec![]));
+}
+
+/// `y` lies in the memory of the caller, because it must be written over `x`; so do its bytes, read one by one.
+#[test]
+fn bytes_of_an_update_outside_the_pool_are_not_in_it() {
+    let update = Output::new("y", 6).updates("x", 0);
+    let sequence = OpSequence::builder()
+        .input("x", 24)
+        .operator(Operator::new("m").output(Output::new("s", 64)))
+        .operator(Operator::new("n").inputs(["x"]).output(update))
+        .operator(Operator::new("k").inputs(["y"]).output(Output::new("v", 1).reads_at("y", 5)))
+        .operator(Operator::new("r").inputs(["v", "s"]).output(Output::new("z", 8)))
+        .operator(Operator::new("q").inputs(["v", "z"]).output(Output::new("w", 8)))
+        .build()
+        .unwrap();
+    for strategy in [Strategy::Best, Strategy::Optimal, Strategy::Pushdown] {
+        let plan = Planner::new().strategy(strategy).plan(&sequence).unwrap();
+        assert_eq!((verify(&sequence, &plan), execute(&sequence, &plan)), (vec![], vec![]));
+    }
 }
