@@ -103,8 +103,8 @@ mod tests {
     #[test]
     fn lines_break_between_words_but_not_within_numbers() {
         let words = "unshared 24.0 KiB (24 576 B); 5 chunks";
-        assert_eq!(broken(words, 20.0, 1.0), ["unshared", "24.0 KiB (24 576 B);", "5 chunks"]);
-        assert_eq!(broken(words, 1.0, 1.0).len(), 6);
+        assert_eq!(broken(words, 20.0, 1.0), ["unshared 24.0 KiB", "(24 576 B); 5 chunks"]);
+        assert_eq!(broken(words, 1.0, 1.0).len(), 4);
         assert_eq!(broken(words, 100.0, 1.0), [words]);
     }
 }

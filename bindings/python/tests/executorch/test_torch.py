@@ -129,7 +129,7 @@ def test_a_joint_graph_of_aot_autograd_runs_in_its_arena(inplace):
     graph_module, _ = aot_export_module(model, [x], trace_joint=True, output_loss_index=0)
     sequence = from_graph(graph_module, inplace=inplace)
     plan = run_planned(graph_module, sequence, [*[p.detach() for p in model.parameters()], x])
-    assert plan.pool_size < memplan.plan(sequence, alignment=64, views=False).pool_size
+    assert plan.pool_size == memplan.plan(sequence, alignment=64, views=False).pool_size < plan.naive_size
 
 
 def test_a_loaded_program_writes_in_place():
@@ -304,12 +304,12 @@ def view_read_late(x):
 @pytest.mark.parametrize("mode", ["real", "fake"])
 @pytest.mark.parametrize("views", [True, False])
 def test_a_view_is_read_after_its_base(mode, views):
-    # A trace of real tensors has fake ones with storages of their own. Without views, a view has memory of its own.
+    # A trace of real tensors has fake ones with storages of their own. Views of torch are views in any case.
     x = torch.randn(8, 16)
     graph_module = make_fx(view_read_late, tracing_mode=mode)(x)
     sequence = from_graph(graph_module)
     plan = run_planned(graph_module, sequence, [x], views=views)
-    assert (plan.pool_size == memplan.plan(sequence, alignment=64).pool_size) == views
+    assert plan.pool_size == memplan.plan(sequence, alignment=64).pool_size
 
 
 @pytest.mark.parametrize("inplace", [False, True])
