@@ -173,7 +173,7 @@ fn a_fused_operator_keeps_what_its_parts_may_overwrite() {
     let best = advice.first().unwrap();
     assert_eq!((&best.change, best.pool_size), (&Change::OneOperator(1..3), 1024));
     let text = advice_text(&advice, StepNames(Some(&sequence)));
-    assert!(text.contains("with one fused operator in place of steps 1 to 2 (v to w)"), "{text}");
+    assert!(text.contains("with one fused operator in place of steps 1..3 (v to w)"), "{text}");
 }
 
 #[test]

@@ -33,8 +33,8 @@ fn sentence(change: &Change, steps: StepNames<'_>) -> String {
         let (first, last) = (run.start, run.end - 1);
         let name = |step: usize| steps.operator(step as Step).map(|name| short(&name));
         match name(first).zip(name(last)) {
-            Some((begin, end)) => format!("steps {first} to {last} ({begin} to {end})"),
-            None => format!("steps {first} to {last}"),
+            Some((begin, end)) => format!("steps {first}..{} ({begin} to {end})", run.end),
+            None => format!("steps {first}..{}", run.end),
         }
     };
     match change {
@@ -45,7 +45,7 @@ fn sentence(change: &Change, steps: StepNames<'_>) -> String {
         }
         Change::Without { steps: range, next_peak } => {
             let next = next_peak
-                .map(|step| format!("; the next peak is in {}", steps.short_name(step as Step)));
+                .map(|step| format!("; the next peak is at {}", steps.short_name(step as Step)));
             let next = next.unwrap_or_default();
             format!("without what {} pass to each other{next}", run(range))
         }

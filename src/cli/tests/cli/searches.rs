@@ -229,7 +229,7 @@ fn an_explanation_ends_with_what_would_help() {
         "{text}"
     );
     let (_, list) = text.split_once("What would help").unwrap();
-    assert!(list.contains("without what steps 24 to 27"), "{list}");
+    assert!(list.contains("without what steps 24..28"), "{list}");
     // A plan from a file, and one in several pools, is explained as it is.
     for args in
         [&["--pool", "a:1MiB:1", "--pool", "b::20"][..], &["--reorder", "--strategy", "naive"]]
