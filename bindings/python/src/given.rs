@@ -1,5 +1,7 @@
 //! What a caller states about a model that its file does not: values, and the scratch memory of operators.
 
+use std::fmt::Write;
+
 use memplan::import::{
     Workspaces,
     tflite::{ScratchError, ScratchSizes},
@@ -75,7 +77,9 @@ impl Scratch {
         let mut lines = String::new();
         for (operator, sizes) in &self.0 {
             lines.push_str(operator);
-            sizes.iter().for_each(|size| lines.push_str(&format!(" {size}")));
+            for size in sizes {
+                let _ = write!(lines, " {size}");
+            }
             lines.push('\n');
         }
         ScratchSizes::read(&lines)
