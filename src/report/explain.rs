@@ -13,7 +13,7 @@ use crate::{
         in_buffers,
         kept::kept,
         pool_title, printable,
-        reasons::{Reason, Reasons},
+        reasons::Reasons,
         scoped, short,
         times::Times,
     },
@@ -446,6 +446,8 @@ pub fn explain_json(plan: &Plan, steps: StepNames<'_>) -> serde_json::Value {
 
 #[cfg(feature = "files")]
 fn pool_json(plan: &Plan, times: Times<'_>) -> serde_json::Value {
+    use crate::report::reasons::Reason;
+
     use serde_json::json;
     let chunk = |chunk: &PlannedChunk| {
         json!({
