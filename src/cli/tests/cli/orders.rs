@@ -15,6 +15,24 @@ fn json(text: &str) -> Value {
     serde_json::from_str(text).unwrap()
 }
 
+/// `plan` names the command for a better order, unless there is none, or the time or the pool is limited.
+#[rstest]
+#[case::better(BRANCHES, &[], true)]
+#[case::best_already(ENCODER, &[], false)]
+#[case::reordered(BRANCHES, &["--reorder"], false)]
+#[case::limited(BRANCHES, &["--time-limit", "9s"], false)]
+#[case::capacity(BRANCHES, &["--capacity", "1MiB"], false)]
+fn a_plan_names_the_command_for_a_better_order(
+    #[case] input: &str,
+    #[case] options: &[&str],
+    #[case] is_named: bool,
+) {
+    let run = memplan(&[&["plan", input], options].concat());
+    let words =
+        "\nanother order of the operators needs 5.50 KiB (5 632 B) or less: memplan reorder\n";
+    assert_eq!((run.code, run.out.contains(words)), (0, is_named), "{}", run.out);
+}
+
 #[test]
 fn a_sequence_is_written_in_the_better_order() {
     let folder = tempfile::tempdir().unwrap();
