@@ -77,10 +77,10 @@ impl Planner<'_> {
     ///
     /// let mut sequence = OpSequence::builder();
     /// for (name, size) in [("a", 100), ("b", 100)] {
-    ///     sequence = sequence.operator(Operator::new(name).output(Output::new(name, size)));
+    ///     sequence.operator(Operator::new(name).output(Output::new(name, size)));
     /// }
     /// for (name, input) in [("c", "a"), ("d", "b")] {
-    ///     sequence = sequence.operator(Operator::new(name).inputs([input]).output(Output::new(name, 10)));
+    ///     sequence.operator(Operator::new(name).inputs([input]).output(Output::new(name, 10)));
     /// }
     /// let sequence = sequence.output("c").output("d").build()?;
     /// let planner = Planner::new();
