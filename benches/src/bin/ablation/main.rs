@@ -85,8 +85,7 @@ fn rows<'a>(families: impl IntoIterator<Item = &'a Family>, without: Without) ->
 fn concerns(stage: Stage, family: &Family) -> bool {
     use Stage::{
         Assignment, Cores, Exact, FewerOverwrites, FirstFitOrders, Guided, Ladder, Mending,
-        MoreCores, Orders, Pairwise, Pinned, Promotion, Regain, Relaxed, Rooms, Rounded,
-        Whole,
+        MoreCores, Orders, Pairwise, Pinned, Promotion, Regain, Relaxed, Rooms, Rounded, Whole,
     };
     let names: &[&str] = match stage {
         Relaxed | FirstFitOrders | Promotion | Pairwise | Assignment => {
