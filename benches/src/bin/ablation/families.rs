@@ -191,9 +191,9 @@ fn streams(operators: u64, streams: usize, seed: u64) -> Problem {
                 |numbers: &mut Numbers| usize::try_from(numbers.below(streams as u64)).unwrap_or(0);
             let (own, other) = (draw(&mut numbers), draw(&mut numbers));
             if numbers.below(4) == 0 {
-                let seen = last[other].clone();
-                for (step, seen) in last[own].iter_mut().zip(seen) {
-                    *step = seen.max(*step);
+                let known = last[other].clone();
+                for (step, known) in last[own].iter_mut().zip(known) {
+                    *step = known.max(*step);
                 }
             }
             let begin = last[own].clone();

@@ -154,13 +154,14 @@ fn main() -> ExitCode {
                 let names = arguments.next().unwrap_or_default();
                 families.retain(|family| names.split(',').any(|name| name == family.name));
             }
-            name => match Stage::ALL.iter().copied().find(|stage| format!("{stage:?}") == name) {
-                Some(stage) => stages.push(stage),
-                None => {
+            name => {
+                let named = |stage: &Stage| format!("{stage:?}") == name;
+                let Some(stage) = Stage::ALL.iter().copied().find(named) else {
                     eprintln!("{name} is no stage; the stages are {:?}", Stage::ALL);
                     return ExitCode::from(2);
-                }
-            },
+                };
+                stages.push(stage);
+            }
         }
     }
     if stages.is_empty() {
