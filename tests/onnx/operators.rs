@@ -27,6 +27,19 @@ operator's outputs, and each gets memory of its own.
 | --- | --- | --- | --- | --- |
 ";
 
+/// Lets a browser break a long name before its capitals, so that the table fits a screen.
+fn breakable(name: &str) -> String {
+    let mut words = String::new();
+    for letter in name.chars() {
+        let ends = words.ends_with(|last: char| last.is_lowercase());
+        if name.len() > 20 && ends && letter.is_uppercase() {
+            words.push_str("<wbr>");
+        }
+        words.push(letter);
+    }
+    words
+}
+
 #[test]
 fn the_books_page_lists_every_operator() {
     let mut rows: Vec<String> = operators()
@@ -38,7 +51,9 @@ fn the_books_page_lists_every_operator() {
                 None => (operator.shape().to_owned(), operator.in_place()),
             };
             let view = operator.view().unwrap_or("no");
-            format!("| {} | {domains} | {shape} | {view} | {in_place} |", operator.name())
+            let name = breakable(operator.name());
+            let domains = domains.replace("microsoft.nchwc", "microsoft.<wbr>nchwc");
+            format!("| {name} | {domains} | {shape} | {view} | {in_place} |")
         })
         .collect();
     rows.sort();
