@@ -238,23 +238,10 @@ fn unused(name: &str, taken: &mut HashSet<Box<str>>) -> Box<str> {
 
 /// By tensor: true if it shares memory with a graph output.
 fn kept(sequence: &OpSequence) -> Vec<bool> {
-    let mut root: Vec<usize> = (0..sequence.tensors().len()).collect();
-    for &output in sequence.operators().iter().flat_map(|operator| &operator.outputs) {
-        let Origin::Output { dependency, .. } = &sequence.tensor(output).origin else { continue };
-        let shared = match dependency {
-            Dependency::Reads { input, .. } => Some(*input),
-            Dependency::Overwrites(overwrites) => {
-                overwrites.iter().find(|overwrite| overwrite.required).map(|one| one.input)
-            }
-            Dependency::Fresh | Dependency::Gathers(_) => None,
-        };
-        if let Some(input) = shared {
-            root[output.index()] = root[input.index()];
-        }
-    }
-    let mut is_kept = vec![false; root.len()];
+    let roots = sequence.memory_roots();
+    let mut is_kept = vec![false; roots.len()];
     for &output in sequence.outputs() {
-        is_kept[root[output.index()]] = true;
+        is_kept[roots[output.index()].index()] = true;
     }
-    root.iter().map(|&root| is_kept[root]).collect()
+    roots.iter().map(|root| is_kept[root.index()]).collect()
 }

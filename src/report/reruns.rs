@@ -12,7 +12,7 @@ use crate::{
         printable,
         times::lifetime,
     },
-    sequence::{Dependency, Origin, TensorId},
+    sequence::{Origin, TensorId},
 };
 
 /// The number of operators that are named.
@@ -36,7 +36,7 @@ pub struct Rerun {
 /// to what they make: `name~1`.
 #[must_use]
 pub fn reruns(sequence: &OpSequence) -> Vec<Rerun> {
-    let roots = roots(sequence);
+    let roots = sequence.memory_roots();
     let mut last = vec![0; roots.len()];
     for (step, operator) in sequence.operators().iter().enumerate() {
         for id in operator.inputs.iter().chain(&operator.outputs) {
@@ -81,26 +81,6 @@ fn original(sequence: &OpSequence, copy: TensorId) -> Option<TensorId> {
         }
     }
     None
-}
-
-/// By tensor: the tensor whose memory it shares, itself if it has its own.
-fn roots(sequence: &OpSequence) -> Vec<TensorId> {
-    let mut roots: Vec<TensorId> =
-        (0..sequence.tensors().len()).map(TensorId::from_index).collect();
-    for &output in sequence.operators().iter().flat_map(|operator| &operator.outputs) {
-        let Origin::Output { dependency, .. } = &sequence.tensor(output).origin else { continue };
-        let shared = match dependency {
-            Dependency::Reads { input, .. } => Some(*input),
-            Dependency::Overwrites(overwrites) => {
-                overwrites.iter().find(|overwrite| overwrite.required).map(|one| one.input)
-            }
-            Dependency::Fresh | Dependency::Gathers(_) => None,
-        };
-        if let Some(input) = shared {
-            roots[output.index()] = roots[input.index()];
-        }
-    }
-    roots
 }
 
 /// Names the operators of a sequence that run twice and the bytes that this saves, in all and where the plan has the

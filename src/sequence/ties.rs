@@ -45,6 +45,28 @@ impl OpSequence {
     }
 }
 
+impl OpSequence {
+    /// By tensor: the tensor whose memory it shares, through views and required overwrites; itself if it shares none.
+    pub(crate) fn memory_roots(&self) -> Vec<TensorId> {
+        let mut roots: Vec<TensorId> =
+            (0..self.tensors().len()).map(TensorId::from_index).collect();
+        for &output in self.operators().iter().flat_map(|operator| &operator.outputs) {
+            let Origin::Output { dependency, .. } = &self.tensor(output).origin else { continue };
+            let shared = match dependency {
+                Dependency::Reads { input, .. } => Some(*input),
+                Dependency::Overwrites(overwrites) => {
+                    overwrites.iter().find(|overwrite| overwrite.required).map(|one| one.input)
+                }
+                Dependency::Fresh | Dependency::Gathers(_) => None,
+            };
+            if let Some(input) = shared {
+                roots[output.index()] = roots[input.index()];
+            }
+        }
+        roots
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
