@@ -3,6 +3,10 @@
 
 #![cfg(feature = "files")]
 
+use std::cell::Cell;
+
+use arbitrary::Unstructured;
+
 use crate::common::{alive::check, placed::Placed, shared};
 use memplan::{
     OpSequence, Operator, Output, Plan, PlannedLink, Planner, Problem, Strategy, TensorPlace,
@@ -20,8 +24,8 @@ fn budget() -> u64 {
 /// Counting from the operators and running them agree on every placement, byte by byte.
 #[test]
 fn verify_accepts_exactly_the_placements_that_run() {
-    let (mut right, mut split, mut wrong) = (0, 0, 0);
-    arbtest::arbtest(|random| {
+    let (right, split, wrong) = (Cell::new(0), Cell::new(0), Cell::new(0));
+    let one = |random: &mut Unstructured<'_>| {
         let mut placed = Placed::random(random)?;
         let Some(sequence) = placed.sequence() else { return Ok(()) };
         for _ in 0..12 {
@@ -32,9 +36,10 @@ fn verify_accepts_exactly_the_placements_that_run() {
                     || !verified.is_empty() && placed.gathers_a_part(),
                 "{verified:#?}\n{executed:#?}\n{sequence:#?}\n{plan:#?}"
             );
-            right += usize::from(verified.is_empty());
-            wrong += usize::from(!verified.is_empty());
-            split += usize::from(verified.is_empty() && !plan.windows.is_empty());
+            let add = |count: &Cell<usize>, is: bool| count.set(count.get() + usize::from(is));
+            add(&right, verified.is_empty());
+            add(&wrong, !verified.is_empty());
+            add(&split, verified.is_empty() && !plan.windows.is_empty());
             if verified.is_empty() {
                 check(&plan, StepNames(Some(&sequence)));
             }
@@ -48,10 +53,18 @@ fn verify_accepts_exactly_the_placements_that_run() {
             placed.place(random)?;
         }
         Ok(())
-    })
-    .budget_ms(budget());
+    };
+    // A busy machine needs several times as long.
+    let is_enough = || right.get().min(wrong.get()) > 100 && split.get() > 20;
+    for _ in 0..10 {
+        arbtest::arbtest(one).budget_ms(budget());
+        if is_enough() {
+            break;
+        }
+    }
+    let (right, split, wrong) = (right.get(), split.get(), wrong.get());
+    assert!(is_enough(), "{right} right, {split} by byte, {wrong} wrong");
     eprintln!("{right} placements are right, {split} of them by byte, and {wrong} are wrong");
-    assert!(right.min(wrong) > 20 && split > 2, "{right} right, {split} by byte, {wrong} wrong");
 }
 
 /// `t` of 64 bytes has two halves: `s` is written over one, `y` over the other, which is read for longer.

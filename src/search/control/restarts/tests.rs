@@ -2,8 +2,8 @@ use arbitrary::{Result, Unstructured};
 
 use crate::search::control::restarts::*;
 use crate::{
-    Step,
-    problem::{ChunkId, Segment},
+    Limits, Observer, Problem, Step, Strategy,
+    problem::{ChunkId, Segment, demands::PoolId},
     search::{
         control::descent::{Attempt, Packer},
         ejection::Ejection,
@@ -221,6 +221,22 @@ fn a_perfect_packing_around_fixed_pieces_is_found(#[values(6000, 24_000)] seed: 
     let verdict = restarts.decide(limit, 100_000, 300_000, &mut |_| false);
     assert_eq!(verdict, Verdict::Packed, "{} nodes", restarts.nodes());
     check_places(&inst, limit, restarts.offsets());
+}
+
+/// Packings like these, as problems with pins, are proven by default, because pins are regained.
+#[rstest::rstest]
+fn a_perfect_packing_with_pins_is_proven(#[values(6000, 18_000, 24_000)] seed: u64) {
+    let mut problem = Problem::builder();
+    for (at, &Rect { steps, units }) in pieces(seed).iter().enumerate() {
+        let chunk = problem.chunk(steps[0]..steps[1], units[1] - units[0]);
+        if scramble(seed ^ at as u64).is_multiple_of(10) {
+            problem.pin(chunk, PoolId::default(), units[0]);
+        }
+    }
+    let problem = problem.build().unwrap();
+    let layout = Strategy::Best.layout(&problem, &Limits::default(), Observer::default());
+    let layout = layout.unwrap();
+    assert_eq!((layout.pool_size(&problem), problem.lower_bound().bytes), (300, 300));
 }
 
 /// An item on the floor and one upon it, both fixed; the lower one may lie too high for the upper one to rest on it.
