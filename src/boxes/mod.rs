@@ -118,8 +118,8 @@ impl<'a> Boxes<'a> {
         boxes
     }
 
-    /// The bytes that a chunk needs in some steps, where `all` has all of its bytes: those of its windows, or all in a
-    /// step without a window, except what has been taken.
+    /// The bytes that a chunk needs in the steps of `all`, which has all of its bytes: the bytes of its windows, or all in
+    /// a step without a window, except the bytes that have been taken.
     fn needed(&self, at: usize, all: PlacedBox) -> Vec<PlacedBox> {
         let Plan { padding, .. } = *self.plan;
         let mut boxes = Vec::new();

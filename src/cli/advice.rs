@@ -1,4 +1,4 @@
-//! What would make the pool smaller: changes that the library plans, and options of the command.
+//! Advice on a smaller pool: changes that the library plans, and options of the command.
 
 use std::path::Path;
 

@@ -73,7 +73,7 @@ fn check_output(args: &RecomputeArgs) -> Result<(), Failure> {
     files::check_writable(output)
 }
 
-/// What is to fit.
+/// The operators, and the model that they were read from, if copies can be written into it.
 struct Step {
     sequence: OpSequence,
     model: Option<Model>,

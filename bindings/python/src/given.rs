@@ -1,4 +1,4 @@
-//! What a caller states about a model that its file does not: values, and the scratch memory of operators.
+//! Facts about a model that the caller states and its file does not: values, and the scratch memory of operators.
 
 use std::fmt::Write;
 

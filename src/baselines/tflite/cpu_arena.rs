@@ -41,9 +41,9 @@ pub fn offsets(
     offsets_in_stages(records, &[], last_step, alignment)
 }
 
-/// Places records as [`offsets`] does, but those of an earlier stage before all others: where a shape is found only in
-/// a run, the interpreter places what comes behind it then, beside what it has placed. `stages` is by record, and 0
-/// where it ends.
+/// Places records as [`offsets`] does, one stage after another. If the interpreter finds a shape only in a run, it then
+/// places the tensors behind it beside all that it has placed before. `stages` has the stage of each record; records
+/// beyond its end are in stage 0.
 ///
 /// # Errors
 ///

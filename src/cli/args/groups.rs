@@ -59,10 +59,10 @@ pub(crate) struct InputArgs {
     /// By default they lie inside the output where possible, so that nothing is left to copy.
     #[arg(long, help_heading = SHARING)]
     no_gathers: bool,
-    /// What kernels can write over an input [default: rows].
+    /// In-place profile of the kernels [default: rows].
     #[arg(long, value_name = "PROFILE", value_parser = profiles(), conflicts_with = "no_inplace", help_heading = SHARING)]
     inplace: Option<InPlace>,
-    /// What single kernels can do, from a file or by name.
+    /// Profiles of single kernels, from a file or by name.
     ///
     /// For an ONNX model, a file with the profiles of individual operators, one per line, such as
     /// `Softmax none`. For a TensorFlow Lite model, the kernels that run it: reference, cmsis-nn,
@@ -227,10 +227,10 @@ pub(crate) struct SizeArgs {
     /// Keep a tensor to the end, as if it were returned.
     #[arg(long = "keep", value_name = "NAME", help_heading = INPUT)]
     kept: Vec<String>,
-    /// Where shapes differ, use the inferred one.
+    /// Use the inferred shape where both differ.
     #[arg(long, conflicts_with = "trust_declared", help_heading = INPUT)]
     trust_inference: bool,
-    /// Where shapes differ, use the declared one.
+    /// Use the declared shape where both differ.
     #[arg(long, help_heading = INPUT)]
     trust_declared: bool,
 }

@@ -313,7 +313,7 @@ impl Walk {
         }
     }
 
-    /// What is alive before a loop and in it, or is moved in it, is alive all through it.
+    /// Keeps a value alive all through a loop if it is alive before the loop and in it, or is moved in it.
     fn extend_over_loops(&mut self) {
         let moved: std::collections::BTreeSet<usize> =
             self.moves.iter().flat_map(|&(from, to)| [from, to]).collect();

@@ -214,7 +214,7 @@ def test_what_the_user_marked_stays_marked():
 
 
 def test_sizes_stay_symbols():
-    """A hint of a size must not become the size: that would compile anew for each batch."""
+    """A hint of a size must not become the size: then each batch would compile again."""
 
     class Layers(nn.Module):
         def __init__(self):

@@ -115,7 +115,7 @@ fn the_order_of_unsorted_nodes_is_stated() {
     let again = json(&again.out);
     assert!(again.get("order").is_none() && again.get("sorted").is_none());
     assert_eq!(again["pool_size"], stated["pool_size"]);
-    // The order is that of the other file.
+    // Both files have the same order.
     assert_eq!(memplan(&["verify", &sorted, &plan]).code, 1);
 }
 

@@ -56,7 +56,7 @@ def from_graph(
 ) -> Sequence:
     """Returns the operators of an FX graph whose nodes have fake tensors in `meta["val"]`, such as those that `make_fx`
     and AOTAutograd make. `weights` names placeholders that are the same in every run. Operators that draw random numbers
-    keep their order. `cost` is that of `Recompute`; random operators and operators with effects must not run twice."""
+    keep their order. `cost` means the same as in `Recompute`; random operators and operators with effects must not run twice."""
     check_cost(cost)
     names = {node.name for node in graph_module.graph.nodes if node.op in ("placeholder", "get_attr")}
     if unknown := [name for name in weights if name not in names]:
