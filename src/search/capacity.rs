@@ -8,6 +8,7 @@ use crate::search::{
     cores,
     greedy::Greedy,
     improve,
+    packing::Packing,
     schedule::LARGE,
     state::instance::Instance,
     under_way::Search,
@@ -105,18 +106,24 @@ pub(super) fn decide(
     if limit < inst.bound() {
         return Decision { bases: None, refuted: true, nodes: 0 };
     }
+    let bases = |offsets: Vec<u64>| {
+        let bases = offsets.iter().map(|offset| offset * inst.unit);
+        inst.roots.iter().copied().zip(bases).collect()
+    };
     // Start as if a packing one alignment above the limit were known.
+    let mut packing = Packing::new(&inst, limit * inst.unit, (limit + inst.align) * inst.unit);
+    let contracted = packing.contract(limits.effort(), monitor);
+    if let Some(offsets) = packing.offsets {
+        return Decision { bases: Some(bases(offsets)), refuted: false, nodes: contracted };
+    }
     let board = Incumbent::new(limit, limit + inst.align);
     let mut stop =
         |nodes, _| monitor.stop(nodes + board.worker_nodes(), inst.bound() * inst.unit, capacity);
     let nodes = threads::together(limits.threads, &board, &mut stop, |thread, stop| {
-        ladder::ask(&inst, thread, limits.effort(), &board, stop)
+        ladder::ask(&inst, thread, limits.effort().saturating_sub(contracted), &board, stop)
     });
     monitor.add(nodes + board.worker_nodes());
     let refuted = board.standing().bound > limit;
-    let bases = board.into_offsets().map(|offsets| {
-        let bases = offsets.iter().map(|offset| offset * inst.unit);
-        inst.roots.iter().copied().zip(bases).collect()
-    });
-    Decision { bases: bases.filter(|_| !refuted), refuted, nodes }
+    let bases = board.into_offsets().filter(|_| !refuted).map(bases);
+    Decision { bases, refuted, nodes: contracted + nodes }
 }

@@ -10,7 +10,7 @@ use crate::search::{
     state::instance::Instance,
     under_way::Search,
 };
-use crate::{Bytes, Limits, problem::ChunkId};
+use crate::{Bytes, Limits, monitor::Monitor, problem::ChunkId};
 
 /// Sizes have no useful common divisor if the bound is more than this many units of it.
 const FINE: Bytes = 1 << 14;
@@ -97,12 +97,31 @@ fn climb_and_settle(
     nodes
 }
 
+/// Packs the blocks that all chains contract to; returns the nodes.
+pub fn contract(search: &mut Search<'_, '_>, roots: &[ChunkId], limits: &Limits) -> u64 {
+    if !search.monitor.has(Stage::Contraction) {
+        return 0;
+    }
+    let effort = limits.effort();
+    pack_and_complete(search, roots, |packing, monitor| packing.contract(effort, monitor)).nodes
+}
+
 /// Searches for a packing of some of the roots below the best pool, and places all others around
 /// it.
 pub fn climb_and_complete(
     search: &mut Search<'_, '_>,
     roots: &[ChunkId],
     limits: &Limits,
+) -> Outcome {
+    let (effort, threads) = (limits.effort(), limits.threads);
+    pack_and_complete(search, roots, |packing, monitor| packing.climb(effort, threads, monitor))
+}
+
+/// Packs some of the roots below the best pool, and places all others around them.
+fn pack_and_complete(
+    search: &mut Search<'_, '_>,
+    roots: &[ChunkId],
+    pack: impl FnOnce(&mut Packing<'_>, &mut Monitor<'_>) -> u64,
 ) -> Outcome {
     let Search { problem, greedy, solution, monitor } = search;
     let inst = Instance::new_until(problem, roots, &mut || monitor.must_stop());
@@ -116,7 +135,7 @@ pub fn climb_and_complete(
     let mut packing = Packing::new(&inst, solution.lower_bound, solution.pool_size);
     let is_whole = roots.len() == problem.roots().count();
     packing.whole = (!is_whole).then_some(solution.pool_size);
-    let nodes = packing.climb(limits.effort(), limits.threads, monitor);
+    let nodes = pack(&mut packing, monitor);
     solution.nodes = monitor.add(0);
     // A bound of some of the chains is a bound of all.
     solution.lower_bound = solution.lower_bound.max(packing.bound()).min(solution.pool_size);

@@ -1,15 +1,14 @@
 //! Crowded cores: of a problem of many chains, those that live in the most crowded steps are packed first. The others
 //! have room enough around them.
 
-use crate::search::schedule::{LARGE, WORK_PER_NODE};
+use crate::search::schedule::WORK_PER_NODE;
 use crate::search::{
     Stage,
     anew::{Anew, is_near},
     climb::climb_and_complete,
-    state::instance::Instance,
     under_way::Search,
 };
-use crate::{Bytes, Limits, Problem, problem::ChunkId};
+use crate::{Bytes, Limits, problem::ChunkId};
 
 /// The live bytes of a step of a crowded core, in thousandths of the most live bytes.
 pub const CROWDS: [Bytes; 3] = [950, 900, 800];
@@ -22,17 +21,11 @@ const MORE_CROWDS: [Bytes; 16] =
 /// The most nodes of the first three cores together.
 const FIRST_SHARE: u64 = 50_000;
 
-/// The nodes for the whole of a problem that is not [`LARGE`], once cores were searched.
-const WHOLE_SHARE: u64 = 200_000;
-
 /// The nodes for each further core; four times as many in each later pass over the cores.
 const SHARE: u64 = 40_000;
 
 /// A node examines all sections, so it counts once more for each of this many chains in a core.
 const CHAINS_PER_NODE: u64 = 500;
-
-/// A node counts for less if chains cover fewer sections than this on average.
-const SHORT_LIFE: usize = 16;
 
 /// The most nodes of ejection in a problem of many chains that count against the effort, which
 /// it may take half of.
@@ -48,19 +41,21 @@ pub fn search_cores(
 ) {
     // Use the live bytes, not the raised bound: each core contains the one before, and the peak.
     let live = search.solution.lower_bound;
-    let is_whole = |crowd| search.greedy.crowded(thousandths(live, crowd)).len() == roots.len();
-    // The first cores would then be the whole problem, each time searched from the beginning.
-    let is_even = roots.len() <= LARGE && is_whole(CROWDS[0]);
     let mut left = limits.effort().min(FIRST_SHARE);
     let mut most_chains = usize::MAX;
-    let has_cores = search.monitor.has(Stage::Cores) && !is_even;
+    let mut searched = 0;
+    let has_cores = search.monitor.has(Stage::Cores);
     for crowd in CROWDS.into_iter().filter(|_| has_cores) {
         let core = search.greedy.crowded(thousandths(live, crowd));
         let nodes = left / 3 * 2;
+        if core.len() == searched {
+            continue;
+        }
         // A node places one chain.
         if nodes < core.len() as u64 {
             break;
         }
+        searched = core.len();
         let limits = limits.nodes(nodes);
         let climb = climb_and_complete(search, &core, &limits);
         left = left.saturating_sub(climb.nodes);
@@ -73,21 +68,6 @@ pub fn search_cores(
         }
     }
     let mut limits = limits.nodes(limits.effort().saturating_sub(FIRST_SHARE));
-    if roots.len() <= LARGE && search.monitor.has(Stage::Whole) {
-        let (most, weight) = if is_even {
-            (limits.effort() / 2, 1)
-        } else {
-            (limits.effort().min(WHOLE_SHARE), whole_weight(search.problem, roots))
-        };
-        let whole = limits.nodes(most / weight);
-        let climb = climb_and_complete(search, roots, &whole);
-        // A few nodes may examine more bodies than that, which ejection must not pay for.
-        let spent = climb.nodes.saturating_mul(weight).min(most);
-        limits = limits.nodes(limits.effort().saturating_sub(spent));
-        if search.is_over() {
-            return;
-        }
-    }
     if let Some(mut anew) = Anew::new(search, roots) {
         let nodes = (limits.effort() / 2).min(MAX_EJECTED);
         let ejected = anew.eject(search, nodes, anew.on_top(is_default));
@@ -148,13 +128,6 @@ fn search_more_cores(search: &mut Search<'_, '_>, mut open: Vec<&Vec<ChunkId>>, 
 /// The number of nodes that one node counts for, with this many chains.
 pub fn node_weight(chains: usize) -> u64 {
     1 + chains as u64 / CHAINS_PER_NODE
-}
-
-/// The number of nodes that one node counts for, with all chains of a problem: fewer if lifetimes
-/// are short.
-fn whole_weight(problem: &Problem, roots: &[ChunkId]) -> u64 {
-    let covered = Instance::new(problem, roots).covered();
-    node_weight(roots.len().min(covered / SHORT_LIFE))
 }
 
 /// Some thousandths of a number of bytes, rounded down.

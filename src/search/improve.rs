@@ -3,7 +3,7 @@
 use crate::search::schedule::{LONG, MEDIUM, SMALL};
 use crate::search::{
     anew::{Anew, is_near},
-    climb::{climb_and_complete, climb_rounded},
+    climb::{climb_and_complete, climb_rounded, contract},
     cores::{node_weight, search_cores},
     solution::Solution,
     under_way::Search,
@@ -64,8 +64,13 @@ pub fn search(search: &mut Search<'_, '_>, limits: &Limits) {
         let Solution { lower_bound, pool_size, .. } = *search.solution;
         limits.scaled_to_gap(lower_bound, pool_size, weight)
     };
+    let effort = scaled_to_gap(search, 1);
+    let contracted = contract(search, &roots, &effort);
+    if search.is_over() {
+        return;
+    }
     if roots.len() > LONG {
-        let mut nodes = scaled_to_gap(search, 1).effort();
+        let mut nodes = effort.effort().saturating_sub(contracted);
         if limits.is_default() {
             nodes += LARGER_EFFORT;
         }
@@ -75,13 +80,13 @@ pub fn search(search: &mut Search<'_, '_>, limits: &Limits) {
         return;
     }
     let weight = node_weight(roots.len());
-    let nodes = scaled_to_gap(search, weight).effort();
-    let rounded = climb_rounded(search, &roots, &limits.nodes(nodes));
-    let in_turns = search_in_turns(search, &roots, limits, rounded);
+    let nodes = scaled_to_gap(search, weight).effort().saturating_sub(contracted);
+    let spent = contracted + climb_rounded(search, &roots, &limits.nodes(nodes));
+    let in_turns = search_in_turns(search, &roots, limits, spent);
     if !search.is_over() {
         // The gap may be smaller now.
         let limits = scaled_to_gap(search, weight);
-        let limits = limits.nodes(limits.effort().saturating_sub(rounded + in_turns));
+        let limits = limits.nodes(limits.effort().saturating_sub(spent + in_turns));
         climb_and_complete(search, &roots, &limits);
     }
 }

@@ -25,6 +25,7 @@
 //! | `greedy` | first packings |
 //! | `anew` | all chains packed anew below lower and lower limits |
 //! | `mend` | crowded steps repacked while all else stays |
+//! | `contraction` | perfect packings, from the inside out |
 //! | `control` | the effort: restarts, limits in turn, threads |
 //! | `branching` | the search tree, over independent components |
 //! | `disjunctive` | another search for staircases, over the order of bodies in each pair |
@@ -47,6 +48,7 @@ mod clashes;
 mod climb;
 mod clock_tree_space;
 mod conflict;
+mod contraction;
 mod control;
 mod cores;
 mod crowds;

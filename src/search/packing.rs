@@ -1,10 +1,13 @@
 //! A packing of an instance, which several searches improve one after the other.
 
+use tracing::debug;
+
 use crate::{
     Bytes,
     monitor::Monitor,
     search::{
         Stage,
+        contraction::Contraction,
         control::{
             descent::{Attempts, Packer, descend_from},
             ladder,
@@ -14,6 +17,9 @@ use crate::{
         state::instance::Instance,
     },
 };
+
+/// The blocks of a perfect packing have one in this many nodes of the effort.
+const OF_BLOCKS: u64 = 64;
 
 /// The best packing so far.
 pub struct Packing<'a> {
@@ -51,6 +57,27 @@ impl<'a> Packing<'a> {
 
     fn is_over(&self, nodes: u64, monitor: &mut Monitor<'_>) -> bool {
         nodes == 0 || self.is_proven() || monitor.must_stop()
+    }
+
+    /// Packs the blocks that a perfect packing contracts to at the bound, with a small part of the effort; returns the
+    /// nodes.
+    pub fn contract(&mut self, effort: u64, monitor: &mut Monitor<'_>) -> u64 {
+        if self.is_over(effort, monitor) {
+            return 0;
+        }
+        let Some(contraction) = Contraction::of(self.inst) else { return 0 };
+        let blocks = contraction.instance(self.inst);
+        debug!(target: "memplan::best", bodies = self.inst.bodies(), blocks = blocks.bodies(), "contracted");
+        // Start as if a packing one alignment above the bound were known.
+        let bound = self.standing.bound;
+        let standing = Standing { bound, best: bound + self.inst.align };
+        let mut packing = Packing { inst: &blocks, standing, offsets: None, whole: self.whole };
+        let nodes = packing.climb((effort / OF_BLOCKS).max(1), 1, monitor);
+        if let Some(offsets) = packing.offsets {
+            self.standing.best = bound;
+            self.offsets = Some(contraction.offsets(&offsets));
+        }
+        nodes
     }
 
     /// Searches one limit after the other with this many nodes; returns the nodes of the first thread.

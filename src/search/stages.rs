@@ -30,10 +30,10 @@ stages! {
     Cores,
     /// More cores of large problems, again and again.
     MoreCores,
-    /// The whole of a problem of up to 5000 chains, beside its cores.
-    Whole,
     /// Sizes without a common divisor are rounded.
     Rounded,
+    /// Perfect packings are contracted from the inside out.
+    Contraction,
     /// Rounded sizes, with true ones beside them.
     Exact,
     /// Chains eject others.

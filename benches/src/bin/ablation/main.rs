@@ -85,14 +85,14 @@ fn rows<'a>(families: impl IntoIterator<Item = &'a Family>, without: Without) ->
 fn concerns(stage: Stage, family: &Family) -> bool {
     use Stage::{
         Assignment, Cores, Exact, FewerOverwrites, FirstFitOrders, Guided, Ladder, Mending,
-        MoreCores, Orders, Pairwise, Pinned, Promotion, Regain, Relaxed, Rooms, Rounded, Whole,
+        MoreCores, Orders, Pairwise, Pinned, Promotion, Regain, Relaxed, Rooms, Rounded,
     };
     let names: &[&str] = match stage {
         Relaxed | FirstFitOrders | Promotion | Pairwise | Assignment => {
             &["pins", "fixed", "holes", "streams", "pools"]
         }
         Pinned | Regain | Rooms | Ladder => &["pins", "fixed"],
-        Mending | Cores | MoreCores | Whole => &["edges", "training", "tilings", "long"],
+        Mending | Cores | MoreCores => &["edges", "training", "tilings", "long"],
         Rounded | Exact => &["hard", "noisy", "edges", "training", "uneven", "lives"],
         FewerOverwrites | Orders => {
             &["edges", "training", "stepped", "small", "chains", "staircases", "uneven"]
