@@ -29,6 +29,9 @@ FLOPS, BANDWIDTH = 100e12, 1.5e12
 _ATTEMPTS = 5
 """The model differs from what torch makes of the tags by a few tensors; the budget of the model is tightened so often."""
 
+_MORE = (1, 1.05, 1.2, 1.5)
+"""If nothing is found within a capacity, the least that the search has met is tried, and at least so many times as much."""
+
 _UNITS = {"": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
 
 
@@ -106,13 +109,14 @@ class Recompute(CustomPartitionerFn):
         full = best = self._partition(joint, joint_inputs, graph, set(), options)
         target = self.budget
         for _ in range(_ATTEMPTS if full.peak > self.budget else 0):
-            again, bound = graph.choose(target, self.effort)
+            again, within = graph.choose(target, self.effort)
             tried = self._partition(joint, joint_inputs, graph, again, options)
             if (max(tried.peak, self.budget), tried.extra) < (max(best.peak, self.budget), best.extra):
                 best = tried
-            if tried.peak <= self.budget or not bound or target <= bound:
+            aim = max(self.budget, within)
+            if tried.peak <= aim or target <= graph.peak_bound:
                 break
-            target = max(bound, target - (tried.peak - self.budget))
+            target = within - (tried.peak - aim)
         exact = options.get("compiler") != "inductor"
         report = Report(
             self.budget, best.peak, full.peak, graph.peak_bound, best.extra, graph.forward_cost, best.saved, best.runs, exact
@@ -267,6 +271,8 @@ class _Joint:
         self.nodes = {node.name: node for node in joint.graph.nodes}
         self.root: dict[fx.Node, fx.Node] = {}
         self.costs: dict[str, int] = {}
+        self.begin = 1 << 62
+        """The place of the first operator of the backward pass."""
         self.sequence = self._sequence()
         full = plan(self.sequence, strategy="pushdown")
         self.given_peak = full.lower_bound
@@ -275,7 +281,7 @@ class _Joint:
 
     def _sequence(self) -> Sequence:
         operators, outputs, weights = [], [], {}
-        nodes = list(self.joint.graph.nodes)
+        nodes = self._in_order()
         results = set(nodes[-1].all_input_nodes)
         for node in nodes:
             if node.op in ("placeholder", "get_attr"):
@@ -296,9 +302,27 @@ class _Joint:
             once = not (node.name in self.forward or is_free) or tagged or is_once(node)
             self.costs[node.name] = cost_of(node, self.cost)
             operators.append(Operator(node.name, read, made, cost=self.costs[node.name], once=once))
+            if node in self.info.required_bw_nodes:
+                self.begin = min(self.begin, len(operators) - 1)
         for node in results:
             outputs += [name for name in self._names(node) if name not in weights]
         return Sequence(operators, outputs=list(dict.fromkeys(outputs)), weights=weights)
+
+    def _in_order(self) -> list[fx.Node]:
+        """The nodes, with the forward pass before the backward pass. Updates of buffers, which torch puts behind both,
+        belong to the forward pass."""
+        before: list[fx.Node] = []
+        after: list[fx.Node] = []
+        late: set[fx.Node] = set()
+        for node in self.joint.graph.nodes:
+            is_forward = node in self.info.required_fw_nodes and not any(n in late for n in node.all_input_nodes)
+            begins = not after and node not in self.info.required_bw_nodes
+            if is_forward or begins or node.op == "placeholder":
+                before.append(node)
+            else:
+                after.append(node)
+                late.add(node)
+        return before + after
 
     def _names(self, node: fx.Node) -> list[str]:
         """The tensors that a node's value lies in."""
@@ -315,19 +339,20 @@ class _Joint:
         return [f"{root.name}.{at}" for at in range(count)]
 
     def choose(self, capacity: int, effort: int | None) -> tuple[set[str], int]:
-        """The names of the nodes that run again, and the bound on the peak if a smaller capacity may be tried."""
-        if capacity >= self.given_peak:
-            return set(), self.peak_bound
+        """The names of the nodes that run again, and the capacity that they are within: a larger one if nothing was found
+        within that one."""
         options = {"effort": effort} if effort is not None else {}
-        capacity = max(capacity, self.peak_bound)
-        found = recompute(self.sequence, capacity=capacity, **options)
-        if found.possible is not True and found.least > capacity:
-            found = recompute(self.sequence, capacity=found.least, **options)
-        names = [name for name in self.costs]
+        capacity = within = max(capacity, self.peak_bound)
+        found = recompute(self.sequence, capacity=within, **options)
+        for more in _MORE:
+            if found.possible is True:
+                break
+            within = min(max(found.least, int(more * capacity)), self.given_peak)
+            found = recompute(self.sequence, capacity=within, **options)
+        names = list(self.costs)
         # A run again before the backward pass begins is none of the partitioner's.
-        forward = [at for at, name in enumerate(names) if name in self.forward]
-        end = forward[-1] if forward else -1
-        return {names[at] for at, before, _ in found.later if names[at] in self.forward and before > end}, self.peak_bound
+        later = [names[at] for at, before, _ in found.later if before >= self.begin]
+        return {name for name in later if name in self.forward}, within
 
     def tag(self, module: fx.GraphModule, again: set[str]) -> None:
         """Marks what is saved and what runs again. Views and parts of results go with their storage."""
