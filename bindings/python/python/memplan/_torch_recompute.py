@@ -26,6 +26,10 @@ except ImportError:  # Before torch 2.9, only `aot_autograd` takes it.
 FLOPS, BANDWIDTH = 100e12, 1.5e12
 """Of the roofline: operations and bytes per second."""
 
+FUSED = 10
+"""Inductor computes an element-wise operator inside the kernel that reads its result, so that running it again moves no
+bytes for it: its cost is divided by this."""
+
 _ATTEMPTS = 5
 """The model differs from what torch makes of the tags by a few tensors; the budget of the model is tightened so often."""
 
@@ -44,7 +48,7 @@ class Report:
     planned_peak: int
     """The most bytes of activations, gradients and results alive at once; parameters and inputs are outside."""
     given_peak: int
-    """The same if every value is saved that the backward pass reads."""
+    """The same if every value is saved that the backward pass reads; with Inductor, for its own partition."""
     peak_bound: int
     """No recomputation in this order has a smaller peak."""
     extra_cost: int
@@ -105,8 +109,10 @@ class Recompute(CustomPartitionerFn):
         joint.recompile()
         static = options.get("static_lifetime_input_indices") or []
         info = partitioners.classify_nodes(joint, static, num_fwd_outputs)
-        graph = _Joint(joint, info, self.cost)
-        full = best = self._partition(joint, joint_inputs, graph, set(), options)
+        fuses = options.get("compiler") == "inductor"
+        graph = _Joint(joint, info, self.cost, fuses)
+        # Inductor's own partition runs again what costs nothing in a fused kernel.
+        full = best = self._partition(joint, joint_inputs, graph, None if fuses else set(), options)
         target = self.budget
         for _ in range(_ATTEMPTS if full.peak > self.budget else 0):
             again, within = graph.choose(target, self.effort)
@@ -117,9 +123,8 @@ class Recompute(CustomPartitionerFn):
             if tried.peak <= aim or target <= graph.peak_bound:
                 break
             target = within - (tried.peak - aim)
-        exact = options.get("compiler") != "inductor"
         report = Report(
-            self.budget, best.peak, full.peak, graph.peak_bound, best.extra, graph.forward_cost, best.saved, best.runs, exact
+            self.budget, best.peak, full.peak, graph.peak_bound, best.extra, graph.forward_cost, best.saved, best.runs, not fuses
         )
         self.reports.append(report)
         if not report.fits:
@@ -128,7 +133,8 @@ class Recompute(CustomPartitionerFn):
 
     def _partition(self, joint, joint_inputs, graph, again, options):
         module = _copy(joint)
-        graph.tag(module, again)
+        if again is not None:
+            graph.tag(module, again)
         with config.patch(activation_memory_budget=1.0):
             modules = partitioners.min_cut_rematerialization_partition(module, joint_inputs, **options)
         return _Realised.of(*modules, graph, options["num_fwd_outputs"])
@@ -264,9 +270,9 @@ def check_cost(cost: str | Callable[[fx.Node], float]) -> None:
 class _Joint:
     """The joint graph as a sequence."""
 
-    def __init__(self, joint: fx.GraphModule, info, cost):
+    def __init__(self, joint: fx.GraphModule, info, cost, fuses: bool):
         self.joint, self.info = joint, info
-        self.cost = cost
+        self.cost, self.fuses = cost, fuses
         self.forward = {node.name for node in info.required_fw_nodes}
         self.nodes = {node.name: node for node in joint.graph.nodes}
         self.root: dict[fx.Node, fx.Node] = {}
@@ -300,13 +306,18 @@ class _Joint:
             # What neither pass needs by itself runs where it is read first.
             is_free = node in self.info.unclaimed_nodes
             once = not (node.name in self.forward or is_free) or tagged or is_once(node)
-            self.costs[node.name] = cost_of(node, self.cost)
+            self.costs[node.name] = self._cost(node)
             operators.append(Operator(node.name, read, made, cost=self.costs[node.name], once=once))
             if node in self.info.required_bw_nodes:
                 self.begin = min(self.begin, len(operators) - 1)
         for node in results:
             outputs += [name for name in self._names(node) if name not in weights]
         return Sequence(operators, outputs=list(dict.fromkeys(outputs)), weights=weights)
+
+    def _cost(self, node: fx.Node) -> int:
+        is_fused = self.fuses and self.cost == "roofline" and torch.Tag.pointwise in getattr(node.target, "tags", ())
+        cost = cost_of(node, self.cost)
+        return max(1, cost // FUSED) if is_fused else cost
 
     def _in_order(self) -> list[fx.Node]:
         """The nodes, with the forward pass before the backward pass. Updates of buffers, which torch puts behind both,

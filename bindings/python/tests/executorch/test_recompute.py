@@ -115,6 +115,33 @@ def test_inductor_takes_it_and_calls_the_peak_an_estimate():
         torch.testing.assert_close(a, b, rtol=1e-5, atol=1e-7)
 
 
+def inductors(model, x, budget):
+    """The report of a graph that is partitioned as for Inductor, with its decompositions, and run node by node."""
+    from torch._inductor.compile_fx import select_decomp_table
+
+    def partition(*arguments, **options):
+        return budget(*arguments, **{**options, "compiler": "inductor"})
+
+    torch._dynamo.reset()
+    compile = compiler(Tracked())
+    backend = aot_autograd(
+        fw_compiler=compile, bw_compiler=compile, partition_fn=partition, decompositions=select_decomp_table()
+    )
+    sum(tree_leaves(torch.compile(model, backend=backend)(x))).backward()
+    return budget.report
+
+
+def test_for_inductor_it_begins_with_what_torch_runs_again_for_nothing():
+    torch.manual_seed(0)
+    model, x = MODELS["attention"][0](), MODELS["attention"][1]()
+    full = inductors(model, x, Recompute(1 << 40))
+    # Element-wise operators between kernels.
+    assert full.fits and full.runs and full.extra_cost < 0.3 * full.forward_cost
+    tight = inductors(model, x, Recompute(int(0.9 * full.given_peak)))
+    assert tight.given_peak == full.given_peak
+    assert tight.planned_peak < full.planned_peak
+
+
 def test_caches_of_compiled_graphs_tell_budgets_apart():
     ids = {Recompute(budget, cost=cost).uuid() for budget in (1 << 20, "2MiB") for cost in ("roofline", "flops")}
     assert len(ids) == 4 and Recompute("1MiB").uuid() == Recompute(1 << 20).uuid()
