@@ -110,7 +110,7 @@ fn a_snapshot_has_chunks_of_one_device_with_lines_as_names() {
     assert_eq!(
         chunks,
         [
-            named(0, 6, M, "no stack recorded"),
+            named(0, 6, M, "before the recording"),
             named(0, 8, 2 * M, "train.py:2 load"),
             named(1, 3, 3 * M, "net.py:12 forward < train.py:5 step"),
             named(2, 5, 3 * M, "net.py:13 forward < train.py:5 step"),

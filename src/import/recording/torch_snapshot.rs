@@ -10,6 +10,8 @@ use super::{
 };
 use crate::Bytes;
 
+/// The place of chunks without a stack that no event begins.
+const BEFORE: &str = "before the recording";
 /// The alignment of the allocator's blocks, in bytes.
 const ALIGNMENT: Bytes = 512;
 const REMEDY: &str = "; call torch.cuda.memory._record_memory_history() before the step";
@@ -82,7 +84,8 @@ impl Reader<'_> {
                 log.stream(pickle.number(event, "stream").unwrap_or(0));
                 log.allocate(Range { address, size, site });
             } else {
-                let site = self.sites.site(std::iter::empty(), None);
+                // The place counts only if no event began the chunk.
+                let site = self.sites.site(std::iter::empty(), Some(BEFORE));
                 log.release(Range { address, size, site });
             }
         }
@@ -109,7 +112,12 @@ impl Reader<'_> {
             next = address.saturating_add(size);
             let state = pickle.text(pickle.get(block, "state")).unwrap_or_default();
             if state.starts_with("active") {
-                let site = self.site(block);
+                let has_stack = !pickle.list(pickle.get(block, "frames")).is_empty();
+                let site = if has_stack {
+                    self.site(block)
+                } else {
+                    self.sites.site(std::iter::empty(), Some(BEFORE))
+                };
                 let size = pickle.number(block, "requested_size").unwrap_or(size);
                 log.hold(Range { address, size, site });
             }
