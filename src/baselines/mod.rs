@@ -10,6 +10,7 @@ pub mod free_list;
 pub mod interval_move;
 pub mod nnvm;
 mod objects;
+pub mod onnxruntime;
 pub mod pushdown;
 pub(crate) mod range_tree;
 mod records;

@@ -22,6 +22,7 @@ use crate::import::InPlace;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Kernels {
     profile: InPlace,
+    is_onnxruntime: bool,
     /// The exceptions by type, preceded by the domain and a slash for an unknown domain.
     operators: BTreeMap<Box<str>, InPlace>,
 }
@@ -30,7 +31,24 @@ impl Kernels {
     /// Creates kernels that all follow the profile.
     #[must_use]
     pub fn new(profile: InPlace) -> Self {
-        Self { profile, operators: BTreeMap::new() }
+        Self { profile, is_onnxruntime: false, operators: BTreeMap::new() }
+    }
+
+    /// The kernels of ONNX Runtime on the CPU, as they are registered in release 1.32.
+    ///
+    /// An ONNX model that is read with them has the order in which that runtime executes it, only the views that it
+    /// makes, and only the outputs over inputs that its kernels allow. As there, outputs of the model have memory of
+    /// their own, and concatenations copy. Its [memory pattern](crate::baselines::onnxruntime) is computed from such a
+    /// sequence.
+    #[must_use]
+    pub fn onnxruntime() -> Self {
+        Self { profile: InPlace::Rows, is_onnxruntime: true, operators: BTreeMap::new() }
+    }
+
+    /// Returns true if these are [the kernels of ONNX Runtime](Self::onnxruntime).
+    #[must_use]
+    pub fn is_onnxruntime(&self) -> bool {
+        self.is_onnxruntime
     }
 
     /// Sets the kernel of one operator, overriding the profile. Operators are named by their type,

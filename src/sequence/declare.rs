@@ -78,8 +78,8 @@ impl SizeBasis {
     }
 }
 
-/// The element type and the shape of a tensor, for display only: plans depend on sizes in bytes
-/// alone.
+/// The element type and the shape of a tensor, for display: plans depend on sizes in bytes alone, and only the
+/// [memory pattern](crate::baselines::onnxruntime) of ONNX Runtime compares shapes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(
     feature = "serde",

@@ -14,6 +14,7 @@ mod copies;
 mod layers;
 mod models;
 mod names;
+mod onnxruntime;
 mod operators;
 mod orders;
 mod questions;

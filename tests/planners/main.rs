@@ -21,6 +21,7 @@ mod megengine;
 mod nnvm;
 mod nnvm_recorded;
 mod no_op;
+mod onnxruntime;
 mod optimal_effort;
 mod optimal_limits;
 mod optimal_oracle;

@@ -3,6 +3,7 @@
 mod bodies;
 mod precedence;
 mod states;
+mod worlds;
 
 use std::{
     cell::Cell,
@@ -16,12 +17,15 @@ use crate::{
     import::NotInPlace,
     import::onnx::{
         OnnxError,
-        emit::precedence::Precedence,
-        infer::{self, Bodies, Declarations, Inferred, open::WORLDS, shapes::refuse_other_count},
+        emit::{
+            precedence::Precedence,
+            worlds::{views_in, worlds},
+        },
+        infer::{self, Bodies, Declarations, Inferred, shapes::refuse_other_count},
         memory::{
             gathers::gathers,
             inplace::{self, Place},
-            views::{self, Place as View},
+            onnxruntime,
         },
         ops::{
             self,
@@ -71,7 +75,10 @@ pub(crate) fn sequence<'a>(
     returns: Returns<'a>,
 ) -> Result<Sequenced<'a>, OnnxError> {
     let captured = if outer.is_some() { scope::captured_by_graph(graph) } else { Vec::new() };
-    let order = scope::execution_order(graph, &captured)?;
+    let mut order = scope::execution_order(graph, &captured)?;
+    if context.kernels().is_onnxruntime() {
+        order = onnxruntime::order(graph);
+    }
     let mut emitter = Emitter::new(graph, context, Scope::of(graph, outer), returns);
     emitter.supply(graph, inputs)?;
     for place in order {
@@ -192,7 +199,7 @@ struct Emitter<'a> {
     /// True if the graph is a body of another.
     is_body: bool,
     /// The outputs of a body. They are passed on by copying, one state after another, so none may be a view
-    /// of a supplied tensor.
+    /// of a supplied tensor. For ONNX Runtime, those of any graph: it allocates them apart.
     results: HashSet<&'a str>,
     returns: Returns<'a>,
 }
@@ -218,8 +225,8 @@ impl<'a> Emitter<'a> {
             returns,
             is_body: scope.outer.is_some(),
             results: match scope.outer {
-                Some(_) => scope::output_names(graph).collect(),
-                None => HashSet::new(),
+                None if !context.kernels().is_onnxruntime() => HashSet::new(),
+                _ => scope::output_names(graph).collect(),
             },
             context,
             declarations: infer::declarations(graph),
@@ -284,7 +291,8 @@ impl<'a> Emitter<'a> {
         let place = |name: &'a str| self.places.get(name).copied().unwrap_or((name, 0));
         let skips_unread = row.and_then(|row| row.skips_unread).is_some_and(|when| when(op));
         let worlds = worlds(op, &inferred.outputs);
-        let views = views_in(op, row, &inferred.outputs, &worlds);
+        let kernels = self.context.kernels();
+        let views = views_in(op, row, &inferred.outputs, &worlds, kernels);
         let (mut places, mut not_in_place, mut unknown) = (Vec::new(), Vec::new(), Vec::new());
         let mut returned = Vec::new();
         for (index, name) in node.outputs() {
@@ -312,6 +320,8 @@ impl<'a> Emitter<'a> {
             if let Some(input) = self.updated(name, fact, node)? {
                 operator = operator.inputs([input]);
                 output = output.updates(input, 0);
+            } else if kernels.is_onnxruntime() && self.results.contains(name) {
+                not_in_place.push((name, NotInPlace::Kernel(onnxruntime::APART)));
             } else if let Some(&outer) = self.returns.get(name)
                 && inferred.bodies.is_empty()
             {
@@ -323,7 +333,6 @@ impl<'a> Emitter<'a> {
                 places.push((name, (memory, start.saturating_add(offset))));
                 output = output.reads_at(input, offset);
             } else {
-                let kernels = self.context.kernels();
                 let mut in_worlds = worlds.iter().map(|world| {
                     let guessed = infer::worlds::guessed(op, &world.inputs);
                     inplace::requests(&guessed, row, (index, &world.outputs[index]), kernels, place)
@@ -344,7 +353,8 @@ impl<'a> Emitter<'a> {
                     Ok(inputs) => output = inputs.into_iter().fold(output, Output::overwrites),
                     Err(reason) => {
                         not_in_place.push((name, reason));
-                        let places = if index == 0 { gathers(op, row, fact) } else { Vec::new() };
+                        let copies = index > 0 || kernels.is_onnxruntime();
+                        let places = if copies { Vec::new() } else { gathers(op, row, fact) };
                         for (input, offset) in places {
                             if let Some(input) = node.input(input) {
                                 output = output.gathers(input, offset);
@@ -446,38 +456,6 @@ impl<'a> Emitter<'a> {
             known: self.known,
         })
     }
-}
-
-/// An operator in one of the worlds.
-struct World {
-    inputs: Vec<Option<Fact>>,
-    outputs: Vec<Fact>,
-}
-
-/// The operator in each world, if a size of it is open.
-fn worlds(op: &Op, outputs: &[Fact]) -> Vec<World> {
-    let mut facts = op.inputs.iter().flatten().copied().chain(outputs);
-    if !facts.any(Fact::is_open) {
-        return Vec::new();
-    }
-    let world = |world| World {
-        inputs: infer::worlds::inputs(op, world),
-        outputs: outputs.iter().map(|output| output.in_world(world)).collect(),
-    };
-    (0..WORLDS).map(world).collect()
-}
-
-/// The outputs that are the same views in every world.
-fn views_in(op: &Op, row: Option<&Row>, outputs: &[Fact], worlds: &[World]) -> Vec<View> {
-    let mut views: Option<Vec<View>> = None;
-    for world in worlds {
-        let here = views::views(&infer::worlds::guessed(op, &world.inputs), row, &world.outputs);
-        views = Some(match views {
-            None => here,
-            Some(views) => views.into_iter().zip(here).map(|(a, b)| a.filter(|_| a == b)).collect(),
-        });
-    }
-    views.unwrap_or_else(|| views::views(op, row, outputs))
 }
 
 /// The basis of a tensor's size.

@@ -15,6 +15,7 @@ use crate::{
     import::{
         Kernels, NotInPlace,
         onnx::{
+            memory::onnxruntime,
             ops::{
                 op::Op,
                 row::{Domain, InPlace, Kernel, Operands, Row},
@@ -35,8 +36,14 @@ struct Input<'a, 'f> {
     operand: bool,
 }
 
+/// The reason why most kernels of ONNX Runtime do not work in place.
+pub(crate) const NOT_IN_ONNXRUNTIME: &str = "its kernel in ONNX Runtime does not work in place";
+
 /// Returns the inputs that an output may be written over, if the kernels work as the caller states.
 fn operands(op: &Op, row: Option<&Row>, kernels: &Kernels) -> Result<Operands, NotInPlace> {
+    if kernels.is_onnxruntime() {
+        return onnxruntime::operands(op).ok_or(NotInPlace::Kernel(NOT_IN_ONNXRUNTIME));
+    }
     let over = row.map(|row| row.in_place);
     let named = if Domain::from_name(op.node.domain()).is_some() {
         kernels.named(op.node.kind())

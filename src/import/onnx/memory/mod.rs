@@ -3,4 +3,5 @@
 
 pub(super) mod gathers;
 pub(super) mod inplace;
+pub(super) mod onnxruntime;
 pub(super) mod views;

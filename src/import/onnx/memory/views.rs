@@ -2,16 +2,20 @@
 
 use crate::{
     Bytes,
-    import::onnx::{
-        ops::{
-            layout, lists,
-            op::Op,
-            row::{Row, View},
-            slices,
-        },
-        read::{
-            element,
-            fact::{Fact, count},
+    import::{
+        Kernels,
+        onnx::{
+            memory::onnxruntime,
+            ops::{
+                layout, lists,
+                op::Op,
+                row::{Row, View},
+                slices,
+            },
+            read::{
+                element,
+                fact::{Fact, count},
+            },
         },
     },
 };
@@ -21,9 +25,13 @@ pub(crate) type Place = Option<(usize, Bytes)>;
 
 /// Returns, for each output of an operator, the place that it is a view of, if any. All shapes are
 /// known.
-pub(crate) fn views(op: &Op, row: Option<&Row>, outputs: &[Fact]) -> Vec<Place> {
+pub(crate) fn views(op: &Op, row: Option<&Row>, outputs: &[Fact], kernels: &Kernels) -> Vec<Place> {
     let mut views = vec![None; outputs.len()];
     let ([first, ..], Some(input)) = (outputs, op.input(0)) else { return views };
+    if kernels.is_onnxruntime() {
+        views[0] = whole(input, first).filter(|_| onnxruntime::is_view(op.node));
+        return views;
+    }
     let Some(view) = row.and_then(|row| row.view) else { return views };
     if view == View::Bits {
         views[0] = whole(input, first);
