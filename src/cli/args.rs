@@ -15,7 +15,7 @@ use memplan::{Input, Limits, Planner, Step, Strategy};
 use groups::{INPUT, LIMITS, OUTPUT, PLANNING};
 pub(crate) use groups::{InputArgs, LaterArgs, OrderArgs, PlacingArgs, SearchArgs, StrategyArgs};
 pub(crate) use values::Emit;
-pub(crate) use values::SharedNames;
+pub(crate) use values::{RuntimeName, SharedNames};
 use values::{capacity, steps, strategies};
 
 /// Plans the memory of a deep-learning graph before it runs: one pool, and a fixed offset in it for

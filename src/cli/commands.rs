@@ -7,10 +7,12 @@ use std::{
 };
 
 use memplan::{
-    Bytes, Input, InputRef, OpSequence, Plan, Planner, export,
+    Bytes, Input, InputRef, OpSequence, Plan, Planner,
+    baselines::onnxruntime::MemoryPattern,
+    export,
     import::Format,
-    plan::PlanFile,
-    planner::{Comparison, PlanFit, ReorderedPlan, TrafficReference},
+    plan::{ArenaEntry, PlanFile},
+    planner::{PlanFit, ReorderedPlan, TrafficReference},
     problem::demands::Pool,
     report::{self, Size, StepNames},
     search,
@@ -19,9 +21,9 @@ use memplan::{
 use crate::{
     Failure, Verdict,
     advice::advice,
-    args::{CompareArgs, Emit, ExplainArgs, InputArgs, PlacingArgs, PlanArgs, StrategyArgs},
+    args::{Emit, ExplainArgs, InputArgs, PlacingArgs, PlanArgs, StrategyArgs},
     files::{self, wrong},
-    is_quiet, later, micro, note,
+    is_quiet, later, micro, onnxruntime,
     planning::{BUILT_IN, built_in, fit, make_plan, placed, read_plan, stated_order, step_names},
     progress::{is_interrupted, searching},
     reorder,
@@ -127,7 +129,9 @@ pub(crate) fn plan(args: &PlanArgs) -> Result<Verdict, Failure> {
         Some(model) if !args.reorder => Some(micro::Prediction::of(model, &plan, args)?),
         _ => None,
     };
-    let file = || plan_file(&plan, &input, took, arena.as_ref());
+    let pattern = onnxruntime::pattern(&input, path, reading);
+    let runtime = RuntimeMemory { arena: arena.as_ref(), pattern: pattern.as_ref() };
+    let file = || plan_file(&plan, &input, took, runtime.entry(&plan));
     let problem = match &input {
         Input::Problem(problem) => Some(problem),
         Input::Sequence(_) => None,
@@ -171,8 +175,8 @@ pub(crate) fn plan(args: &PlanArgs) -> Result<Verdict, Failure> {
             let pool = Size(found.pool_size);
             writeln!(out, "another order of the operators needs {pool} or less: memplan reorder")?;
         }
-        if let Some(arena) = &arena {
-            write!(out, "\n{}", arena.report())?;
+        if let Some(report) = runtime.report(&plan) {
+            write!(out, "\n{report}")?;
         }
         if let Some(capacity) = args.capacity {
             writeln!(out, "fits the capacity of {}", Size(capacity))?;
@@ -183,6 +187,25 @@ pub(crate) fn plan(args: &PlanArgs) -> Result<Verdict, Failure> {
     }
     out.flush()?;
     Ok(verdict)
+}
+
+/// What the runtime of a model takes: TensorFlow Lite, or ONNX Runtime.
+#[derive(Clone, Copy)]
+struct RuntimeMemory<'a> {
+    arena: Option<&'a micro::Prediction<'a>>,
+    pattern: Option<&'a MemoryPattern>,
+}
+
+impl RuntimeMemory<'_> {
+    fn entry(self, plan: &Plan) -> Option<ArenaEntry> {
+        let pattern = || Some(report::memory_pattern_entry(self.pattern?, plan));
+        self.arena.map(micro::Prediction::entry).or_else(pattern)
+    }
+
+    fn report(self, plan: &Plan) -> Option<String> {
+        let pattern = || Some(report::memory_pattern(self.pattern?, plan));
+        self.arena.map(micro::Prediction::report).or_else(pattern)
+    }
 }
 
 /// The plan in an order that needs a smaller pool, if a brief search finds one.
@@ -224,16 +247,11 @@ fn input_of_plan(args: &PlanArgs) -> Result<(Input, Option<TfliteModel>), Failur
 }
 
 /// The plan as its file states it.
-fn plan_file(
-    plan: &Plan,
-    input: &Input,
-    took: Duration,
-    arena: Option<&micro::Prediction>,
-) -> PlanFile {
+fn plan_file(plan: &Plan, input: &Input, took: Duration, arena: Option<ArenaEntry>) -> PlanFile {
     let mut file = PlanFile::from(plan.clone());
     file.order = stated_order(plan, input);
     file.seconds = Some(took.as_secs_f64());
-    file.arena = arena.map(micro::Prediction::entry);
+    file.arena = arena;
     file
 }
 
@@ -287,57 +305,6 @@ fn doubt(plan: &Plan, capacity: Bytes) -> String {
     )
 }
 
-/// Compares all inputs that can be read and planned, and reports the others.
-pub(crate) fn compare(args: &CompareArgs) -> Result<Verdict, Failure> {
-    let mut comparisons = Vec::with_capacity(args.paths.len());
-    let mut failures = Vec::new();
-    for (at, path) in args.paths.iter().enumerate() {
-        match compare_one(args, path) {
-            Ok(comparison) => comparisons.push((files::name(path), comparison)),
-            Err(Failure::Input(message)) => {
-                say(&message);
-                failures.push((at, files::name(path), message));
-            }
-            Err(closed) => return Err(closed),
-        }
-    }
-    let mut out = io::BufWriter::new(io::stdout().lock());
-    match &comparisons[..] {
-        [] => {}
-        _ if args.json => {
-            let mut compared = report::comparisons_json(&comparisons);
-            if let serde_json::Value::Array(inputs) = &mut compared {
-                for (at, name, error) in &failures {
-                    inputs.insert(*at, serde_json::json!({"input": name, "error": error}));
-                }
-            }
-            report::write_json(&mut out, &compared)?;
-        }
-        [(name, comparison)] => write!(out, "{}", report::comparison(name, comparison))?,
-        _ => write!(out, "{}", report::comparisons(&comparisons))?,
-    }
-    out.flush()?;
-    Ok(if failures.is_empty() { Verdict::Good } else { Verdict::Incomplete })
-}
-
-fn compare_one(args: &CompareArgs, path: &Path) -> Result<Comparison, Failure> {
-    let input = files::read_input(path, &args.reading)?;
-    let limits = args.searching.limits();
-    let planner = args.placing.planner(&args.reading, &input, Some(path));
-    let planner = planner.lowering(args.reading.lowering()).limits(limits);
-    let comparison = searching(None, |observer| planner.clone().observer(observer).compare(&input));
-    if is_interrupted() {
-        note("interrupted: the strategies that had not ended stop, or show their best plan so far");
-    }
-    let comparison = comparison.map_err(|error| wrong(Some(path), error))?;
-    if !args.reorder || matches!(input, Input::Problem(_)) {
-        return Ok(comparison);
-    }
-    let start = Instant::now();
-    let found = reorder::look(&input, Some(path), &planner, args.searching.order_limits())?;
-    Ok(comparison.with_reordered(&found, start.elapsed()))
-}
-
 pub(crate) fn explain(args: &ExplainArgs) -> Result<Verdict, Failure> {
     let (given, recording) =
         later::recorded_input(args.input.as_deref(), &args.reading, &args.later)?;
@@ -345,6 +312,7 @@ pub(crate) fn explain(args: &ExplainArgs) -> Result<Verdict, Failure> {
         return explain_capacity(args, &given, capacity);
     }
     let path = args.input.as_deref();
+    let pattern = onnxruntime::pattern(&given, path, &args.reading);
     let mut reordering = None;
     let (plan, input) = match (args.plan.as_deref(), path) {
         (Some(plan), Some(path)) => read_plan(plan, given, path, &args.reading)?,
@@ -399,6 +367,9 @@ pub(crate) fn explain(args: &ExplainArgs) -> Result<Verdict, Failure> {
     }
     if let Some(path) = path.filter(|path| shows_arena(args, path)) {
         write!(out, "\n{}", micro::arena(path, &args.reading, &plan)?)?;
+    }
+    if let Some(pattern) = pattern {
+        write!(out, "\n{}", report::memory_pattern(&pattern, &plan))?;
     }
     write!(out, "\n{}", report::explain(&plan, steps))?;
     if let Input::Sequence(sequence) = &input {

@@ -23,7 +23,11 @@ use memplan::{
 };
 use same_file::Handle;
 
-use crate::{Failure, args::InputArgs, note, recordings, tflite};
+use crate::{
+    Failure,
+    args::{InputArgs, RuntimeName},
+    note, onnxruntime, recordings, tflite,
+};
 
 /// The name of a file in messages.
 pub(crate) fn name(path: &Path) -> String {
@@ -288,10 +292,22 @@ pub(crate) fn check_switches(path: &Path, format: Format, args: &InputArgs) -> R
             "--inputs: the runtime keeps the inputs of this model in the pool anyway; omit it";
         return Err(about(path, words));
     }
-    let given = [(args.overlap, "--overlap"), (args.runtime.is_some(), "--runtime")];
-    let given = given.into_iter().find(|(given, _)| *given && format != Format::Tflite);
-    if let Some((_, option)) = given {
-        let words = format!("{option} applies only to TensorFlow Lite models; omit it");
+    if args.overlap && format != Format::Tflite {
+        let words = "--overlap applies only to TensorFlow Lite models; omit it";
+        return Err(about(path, words));
+    }
+    let (of_runtime, models) = match args.runtime {
+        Some(RuntimeName::Onnxruntime) => (Format::Onnx, "ONNX"),
+        _ => (Format::Tflite, "TensorFlow Lite"),
+    };
+    if let Some(runtime) = args.runtime.filter(|_| format != of_runtime) {
+        let name = runtime.name();
+        let words = format!("--runtime {name} applies only to {models} models; omit it");
+        return Err(about(path, words));
+    }
+    if let Some(option) = args.inplace_switch().filter(|_| onnxruntime::is_asked(args)) {
+        let words =
+            format!("{option}: ONNX Runtime itself decides what is written over an input; omit it");
         return Err(about(path, words));
     }
     if args.is_for_interpreter() && args.overlap {
@@ -312,6 +328,7 @@ pub(crate) fn check_switches(path: &Path, format: Format, args: &InputArgs) -> R
 
 /// Reads an ONNX model with the reasons why its operators do not request more.
 pub(crate) fn survey(path: &Path, args: &InputArgs) -> Result<Survey, Failure> {
+    check_switches(path, Format::Onnx, args)?;
     let options = options(path, args)?;
     import::onnx::survey(&read(path, args.max_input)?, &options)
         .map_err(|error| unreadable(path)(error.into()))
@@ -319,6 +336,7 @@ pub(crate) fn survey(path: &Path, args: &InputArgs) -> Result<Survey, Failure> {
 
 /// Reads an ONNX model with its bytes and its nodes.
 pub(crate) fn read_model(path: &Path, args: &InputArgs) -> Result<(Vec<u8>, Survey), Failure> {
+    check_switches(path, Format::Onnx, args)?;
     let bytes = read(path, args.max_input)?;
     let survey = read_with_nodes(&bytes, path, args)?;
     Ok((bytes, survey))
@@ -372,6 +390,9 @@ pub(crate) fn declared_already(switch: &str) -> String {
 
 /// Returns the kernels' profiles, from the given option and file.
 fn kernels(args: &InputArgs) -> Result<Kernels, Failure> {
+    if onnxruntime::is_asked(args) {
+        return Ok(Kernels::onnxruntime());
+    }
     let kernels = Kernels::new(args.profile().unwrap_or_default());
     let Some(path) = &args.kernels else { return Ok(kernels) };
     kernels.read(&text(path, args)?).map_err(|error| about(path, error))

@@ -5,12 +5,14 @@
 mod advice;
 mod args;
 mod commands;
+mod compare;
 mod convert;
 mod files;
 mod interrupt;
 mod later;
 mod manual;
 mod micro;
+mod onnxruntime;
 mod ops;
 mod planning;
 mod progress;
@@ -78,7 +80,7 @@ fn main() -> ExitCode {
         }
         Some(Command::Plan(args)) => commands::plan(args),
         Some(Command::Verify(args)) => verify::verify(args),
-        Some(Command::Compare(args)) => commands::compare(args),
+        Some(Command::Compare(args)) => compare::compare(args),
         Some(Command::Show(args)) => show::show(args),
         Some(Command::Explain(args)) => commands::explain(args),
         Some(Command::Convert(args)) => convert::convert(args),

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use memplan::{Input, InputRef, OpSequence, Strategy, report};
 
-use crate::{args::InputArgs, files, tflite};
+use crate::{args::InputArgs, files, onnxruntime, tflite};
 
 /// Describes the rules for an input, such as `in-place rows, inputs in the pool`. A strategy that puts no inputs where
 /// an output gathers them plans with all copies.
@@ -25,6 +25,9 @@ pub(crate) fn rules(
             // A proof holds for the overlaps that the plan takes; others may allow a smaller pool.
             let overlaps = if args.overlap { ", only these overlaps" } else { "" };
             Some(format!("{}, {library} kernels{overlaps}", profile()))
+        }
+        Some(path) if files::is_onnx(path, args) && onnxruntime::is_asked(args) => {
+            Some("as in ONNX Runtime".to_owned())
         }
         Some(path) if files::is_onnx(path, args) => {
             let but = args.kernels.as_deref().map(files::short_name);

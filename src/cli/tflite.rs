@@ -6,14 +6,14 @@ use memplan::{
     OpSequence,
     import::{
         Format, ImportOptions, Kernels,
-        tflite::{self, KernelLibrary, ScratchSizes, Survey, TfliteError, TfliteOptions},
+        tflite::{self, KernelLibrary, Runtime, ScratchSizes, Survey, TfliteError, TfliteOptions},
     },
     report::printable,
 };
 
 use crate::{
     Failure,
-    args::InputArgs,
+    args::{InputArgs, RuntimeName},
     files::{self, about},
     note,
 };
@@ -96,6 +96,14 @@ fn survey(bytes: &[u8], path: &Path, options: &ImportOptions) -> Result<Survey, 
     })
 }
 
+/// Returns the runtime of a TensorFlow Lite model.
+pub(crate) fn runtime(args: &InputArgs) -> Runtime {
+    match args.runtime {
+        Some(RuntimeName::Tflite(runtime)) => runtime,
+        _ => Runtime::default(),
+    }
+}
+
 /// Returns the kernels that run a TensorFlow Lite model.
 pub(crate) fn kernel_library(args: &InputArgs) -> Result<KernelLibrary, Failure> {
     let Some(name) = &args.kernels else { return Ok(KernelLibrary::default()) };
@@ -116,7 +124,7 @@ pub(crate) fn options(path: &Path, args: &InputArgs) -> Result<ImportOptions, Fa
         return Err(Failure::Input(words.to_owned()));
     }
     let micro = TfliteOptions::default().kernels(library).scratch(scratch(args)?);
-    let micro = micro.overlap(args.overlap).runtime(args.runtime.unwrap_or_default());
+    let micro = micro.overlap(args.overlap).runtime(runtime(args));
     let profile = Kernels::new(args.profile().unwrap_or_default());
     Ok(options.kernels(profile).tflite(micro))
 }

@@ -23,6 +23,7 @@ mod map;
 mod maps;
 mod markup;
 mod offsets;
+mod onnxruntime;
 mod operators;
 mod pools;
 mod profile;
@@ -71,6 +72,11 @@ pub use json::{
 pub use map::{MapOptions, memory_map};
 pub use maps::{MapOf, memory_maps, memory_maps_svg, pool_maps, pool_maps_svg};
 pub use offsets::offsets;
+#[cfg(feature = "serde")]
+pub use onnxruntime::memory_pattern_entry;
+#[cfg(feature = "files")]
+pub use onnxruntime::memory_pattern_json;
+pub use onnxruntime::{compared_patterns, memory_pattern};
 #[cfg(feature = "files")]
 pub use operators::operator_kinds_json;
 pub use operators::{OperatorKind, Outputs, operator_kinds, operator_table};

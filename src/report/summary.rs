@@ -233,7 +233,7 @@ fn assumptions(plan: &Plan) -> String {
     }
     if plan.is_sorted {
         text.push_str(&wrapped(
-            "the operators were not in execution order; steps count in the sorted order",
+            "steps count in the order of execution, which is not that of the file",
             2,
         ));
     }

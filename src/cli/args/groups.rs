@@ -16,8 +16,8 @@ use memplan::{
 
 use crate::{
     args::values::{
-        Dimensions, FormatName, PinnedName, SharedNames, capacity, dimensions, duration, named,
-        pin, pool, profiles, runtimes, shape, shared, strategies,
+        Dimensions, FormatName, PinnedName, RuntimeName, SharedNames, capacity, dimensions,
+        duration, named, pin, pool, profiles, runtimes, shape, shared, strategies,
     },
     files,
 };
@@ -69,9 +69,9 @@ pub(crate) struct InputArgs {
     /// cmsis-nn-dsp or cmsis-nn-mve [default: reference].
     #[arg(long, value_name = "KERNELS", help_heading = SHARING)]
     pub(crate) kernels: Option<PathBuf>,
-    /// Runtime of a .tflite model [default: tflite-micro].
+    /// Runtime of a model [default for .tflite: tflite-micro].
     #[arg(long, value_name = "NAME", value_parser = runtimes(), help_heading = INPUT)]
-    pub(crate) runtime: Option<tflite::Runtime>,
+    pub(crate) runtime: Option<RuntimeName>,
     /// Scratch memory of single operators.
     ///
     /// A file with the scratch memory of operators in bytes, one per line, such as `Conv 2304` for an
@@ -148,7 +148,7 @@ impl InputArgs {
 
     /// Returns whether a TensorFlow Lite model is read for the interpreter.
     pub(crate) fn is_for_interpreter(&self) -> bool {
-        self.runtime == Some(tflite::Runtime::Interpreter)
+        self.runtime == Some(RuntimeName::Tflite(tflite::Runtime::Interpreter))
     }
 
     /// The given profile.
@@ -431,9 +431,7 @@ impl PlacingArgs {
     ) -> Option<u64> {
         let is_tflite = path.is_some_and(|path| files::is_tflite(path, reading));
         match input {
-            Input::Sequence(_) if is_tflite => {
-                Some(reading.runtime.unwrap_or_default().alignment())
-            }
+            Input::Sequence(_) if is_tflite => Some(crate::tflite::runtime(reading).alignment()),
             Input::Sequence(_) => Some(Self::MODEL_ALIGNMENT),
             Input::Problem(_) => None,
         }

@@ -199,11 +199,42 @@ pub(super) fn strategies() -> impl clap::builder::TypedValueParser<Value = Strat
     PossibleValuesParser::new(values).try_map(|name| name.parse::<Strategy>())
 }
 
+/// A runtime by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RuntimeName {
+    /// One that runs TensorFlow Lite models.
+    Tflite(Runtime),
+    /// ONNX Runtime.
+    Onnxruntime,
+}
+
+impl RuntimeName {
+    /// The name on the command line.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Tflite(runtime) => runtime.name(),
+            Self::Onnxruntime => "onnxruntime",
+        }
+    }
+
+    const fn summary(self) -> &'static str {
+        match self {
+            Self::Tflite(runtime) => runtime.summary(),
+            Self::Onnxruntime => "ONNX Runtime on the CPU, which takes no plans",
+        }
+    }
+}
+
 /// Parses runtimes, with a line of help for each.
-pub(super) fn runtimes() -> impl clap::builder::TypedValueParser<Value = Runtime> {
+pub(super) fn runtimes() -> impl clap::builder::TypedValueParser<Value = RuntimeName> {
     use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-    let values = Runtime::ALL.iter().map(|r| PossibleValue::new(r.name()).help(r.summary()));
-    PossibleValuesParser::new(values).try_map(|name| name.parse::<Runtime>())
+    let of_tflite = Runtime::ALL.iter().map(|&runtime| RuntimeName::Tflite(runtime));
+    let all: Vec<RuntimeName> = of_tflite.chain([RuntimeName::Onnxruntime]).collect();
+    let values = all.iter().map(|r| PossibleValue::new(r.name()).help(r.summary()));
+    PossibleValuesParser::new(values).try_map(move |name| {
+        let known = all.iter().copied().find(|runtime| runtime.name() == name);
+        known.ok_or_else(|| format!("no runtime is called '{name}'"))
+    })
 }
 
 /// Parses profiles, with a line of help for each.

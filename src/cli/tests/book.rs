@@ -116,6 +116,14 @@ fn the_small_model_is_planned_as_the_tool_does() {
     compare_figure("micro.plan.txt", summary);
 }
 
+#[test]
+fn the_memory_of_onnx_runtime_is_printed_as_the_tool_does() {
+    let args = ["plan", "tests/models/encoder.onnx", "--runtime", "onnxruntime"];
+    let printed = memplan(&args).out;
+    let (_, summary) = printed.split_once('\n').unwrap();
+    compare_figure("onnxruntime.plan.txt", summary);
+}
+
 /// Two of the models are not the project's own.
 #[test]
 fn the_table_of_planners_is_what_the_tool_prints() {

@@ -10,6 +10,8 @@ mod flatbuffer;
 mod hard;
 #[path = "cli/headers.rs"]
 mod headers;
+#[path = "cli/onnxruntime.rs"]
+mod onnxruntime;
 #[path = "cli/orders.rs"]
 mod orders;
 #[path = "cli/outputs.rs"]

@@ -293,7 +293,11 @@ TensorFlow Lite's interpreter
     let verified = memplan(&["verify", "--runtime", "tflite", &folder.model, &folder.model]);
     assert!(verified.code == 2 && verified.err.contains("takes no plan"), "{}", verified.err);
     let other = memplan(&["plan", "--runtime", "tflite", "book/src/figures/example.json"]);
-    assert!(other.code == 2 && other.err.contains("--runtime applies only to"), "{}", other.err);
+    assert!(
+        other.code == 2 && other.err.contains("--runtime tflite applies only to"),
+        "{}",
+        other.err
+    );
     assert_eq!(run(&["plan", "--inplace", "none"]).code, 0);
 }
 
