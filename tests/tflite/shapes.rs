@@ -168,6 +168,21 @@ fn a_tensor_whose_size_its_operator_finds_lies_on_the_heap() {
     assert_eq!(arena.own_size(), Ok(4096 + 4032));
 }
 
+/// Measured in the interpreter after a run: the reshaped slice lies on the heap as well, but the interpreter has placed
+/// it in the arena before, beside the tensor behind it.
+#[test]
+fn a_reshaped_tensor_of_the_heap_keeps_room_in_the_arena() {
+    let mut main = sliced(&[-1, -1]);
+    main.tensors.push(open("r", &[1, 1], &[-1, -1]));
+    main.operators.pop();
+    main.operators.push((code::RESHAPE, vec![6, 2], vec![8], vec![]));
+    main.operators.push((kind::NEG, vec![8], vec![7], vec![]));
+    let arena = survey(&model(&[main]), &interpreter()).unwrap().arena;
+    let names: Vec<_> = arena.buffers.iter().map(|buffer| &*buffer.name).collect();
+    assert_eq!(names, ["x", "end", "z", "r"]);
+    assert_eq!((arena.heap, arena.own_size()), (2 * 4000 + 8, Ok(4096 + 64 + 2 * 4032)));
+}
+
 /// A shape that follows from shapes: `kind` of the shape of x and a constant.
 fn reshaped(kind: i32, number: i32) -> Survey {
     let main = Subgraph {

@@ -267,6 +267,20 @@ impl Arena {
     }
 }
 
+/// The tensors that the interpreter places in the arena, and then puts on the heap. Before the run, a RESHAPE to a shape
+/// that is not known has an output as large as its input; if that input lies on the heap, the kernel copies it there.
+fn reserved(model: &Model, subgraph: &Subgraph) -> BTreeSet<usize> {
+    let on_heap = |tensor: usize| subgraph.tensors[tensor].apart == Some(Apart::Heap);
+    let stops = subgraph.stops.iter().map(|&stop| &subgraph.operators[stop]);
+    let reshapes = stops.filter(|of| !model.is_custom(of) && model.kind(of) == "RESHAPE");
+    let outputs = reshapes.filter_map(|of| {
+        let (input, output) = (of.inputs.first().copied().flatten()?, *of.outputs.first()?);
+        let same = subgraph.tensors[input].bytes == subgraph.tensors[output].bytes;
+        (same && on_heap(input) && on_heap(output)).then_some(output)
+    });
+    outputs.collect()
+}
+
 fn of_subgraph(
     model: &Model,
     at: usize,
@@ -277,9 +291,11 @@ fn of_subgraph(
     let shares = shares(model, subgraph);
     let mut buffers: Vec<ArenaBuffer> = Vec::new();
     let mut places = vec![None; subgraph.tensors.len()];
+    let reserved = reserved(model, subgraph);
     for (index, life) in lives(subgraph, &shares).into_iter().enumerate() {
         let tensor = &subgraph.tensors[index];
-        let (Some((first, last)), true) = (life, tensor.is_planned()) else { continue };
+        let is_placed = tensor.is_planned() || reserved.contains(&index);
+        let (Some((first, last)), true) = (life, is_placed) else { continue };
         places[index] = Some(buffers.len());
         buffers.push(ArenaBuffer {
             name: names.tensor(subgraph.first_tensor + index).into(),
