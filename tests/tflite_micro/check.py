@@ -320,7 +320,9 @@ def main():
     elif models.name == "models" and models.parent.name == "tflite" and FIGURE.read_text() != text:
         failed = True
         print(f"{FIGURE} differs; write it anew with --update")
-    if compared == 0 or wrong == 0:
+    # Other people's models may have no output that can begin below its input.
+    is_own = models.resolve() == (pathlib.Path(__file__).parents[1] / "models").resolve()
+    if compared == 0 or is_own and wrong == 0:
         failed = True
         print("nothing was compared")
     sys.exit(failed)
