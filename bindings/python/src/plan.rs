@@ -65,9 +65,12 @@ impl Plan {
         report::rules(self.given.input(), None, self.options.lowering)
     }
 
-    /// The arena of the runtime, for a plan of a TensorFlow Lite model in its own order.
+    /// What the runtime takes, for a plan of a model in its own order.
     fn arena_entry(&self) -> PyResult<Option<ArenaEntry>> {
         let Given::Sequence(graph) = &self.given else { return Ok(None) };
+        if let Some(pattern) = graph.pattern.as_ref().filter(|_| self.inner.order.is_empty()) {
+            return Ok(Some(report::memory_pattern_entry(pattern, &self.inner)));
+        }
         let Some(model) = graph.model.as_ref().filter(|_| self.inner.order.is_empty()) else {
             return Ok(None);
         };
@@ -194,7 +197,7 @@ impl Plan {
         json::text(py, |out| report::write_plan_file(out, &file))
     }
 
-    /// The arena of the runtime for a TensorFlow Lite model, as JSON, or None.
+    /// What the runtime takes for a model, as JSON, or None.
     #[getter]
     fn _arena(&self) -> PyResult<Option<String>> {
         let entry = self.arena_entry()?;

@@ -4,6 +4,7 @@ use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
 use memplan::{
     Input,
+    baselines::onnxruntime::MemoryPattern,
     export::tflite::OfflinePlan,
     import::{
         Format, ImportOptions, Kernels, Trust, read_input,
@@ -31,7 +32,8 @@ use crate::{
 /// for all sizes from the first to the second. `inplace` is how the kernels that will run the model work
 /// in place: "none", "elementwise" or "rows". `kernels` names those of a TensorFlow Lite model, which decide
 /// its scratch memory: "reference", "cmsis-nn", "cmsis-nn-dsp" or "cmsis-nn-mve". `runtime` is the one that
-/// will run it: "tflite-micro", the default, or "tflite", the interpreter. `trust`, "inference" or "declared",
+/// will run it: "tflite-micro", the default, or "tflite", the interpreter; for an ONNX model, "onnxruntime", with its order,
+/// views and in-place kernels. `trust`, "inference" or "declared",
 /// chooses between inferred and declared shapes where they differ. `copies` names outputs that the runtime
 /// copies although they could be views: those of `copied_views`.
 ///
@@ -114,8 +116,19 @@ pub(crate) fn read(
     if let Some(kernels) = kernels {
         micro = micro.kernels(kernels.parse().map_err(about)?);
     }
-    if let Some(runtime) = runtime {
-        micro = micro.runtime(runtime.parse().map_err(about)?);
+    match runtime {
+        Some("onnxruntime") if format != Format::Onnx => {
+            return Err(about("runtime='onnxruntime' is for ONNX models; omit it".to_owned()));
+        }
+        Some("onnxruntime") if inplace.is_some() => {
+            return Err(about(
+                "ONNX Runtime itself decides what is written over an input; omit inplace"
+                    .to_owned(),
+            ));
+        }
+        Some("onnxruntime") => options = options.kernels(Kernels::onnxruntime()),
+        Some(runtime) => micro = micro.runtime(runtime.parse().map_err(about)?),
+        None => {}
     }
     options = options.tflite(micro);
     match trust {
@@ -140,7 +153,8 @@ pub(crate) fn read(
     })?;
     match input {
         Input::Sequence(sequence) => {
-            Sequence(Arc::new(Graph { sequence, model })).warned(py)?.into_py_any(py)
+            let pattern = options.kernels.is_onnxruntime().then(|| MemoryPattern::of(&sequence));
+            Sequence(Arc::new(Graph { sequence, model, pattern })).warned(py)?.into_py_any(py)
         }
         Input::Problem(problem) => Problem(Arc::new(problem)).into_py_any(py),
     }

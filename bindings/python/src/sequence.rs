@@ -4,6 +4,7 @@ use std::{collections::BTreeMap, ffi::CString, sync::Arc};
 
 use memplan::{
     Input, OpSequence,
+    baselines::onnxruntime::MemoryPattern,
     export::tflite::OfflinePlan,
     import::tflite::{Arena, KernelLibrary},
     sequence::Origin,
@@ -32,10 +33,11 @@ use crate::{
 #[pyclass(frozen, module = "memplan")]
 pub(crate) struct Sequence(pub(crate) Arc<Graph>);
 
-/// A sequence, and the arena of the runtime if it was read from a TensorFlow Lite model.
+/// A sequence, and what the runtime of the model that it was read from takes, if that is known.
 pub(crate) struct Graph {
     pub(crate) sequence: OpSequence,
     pub(crate) model: Option<Model>,
+    pub(crate) pattern: Option<MemoryPattern>,
 }
 
 /// Facts about a TensorFlow Lite model that its sequence does not hold.
@@ -66,7 +68,7 @@ impl Sequence {
     }
 
     pub(crate) fn of(sequence: OpSequence) -> Self {
-        Self(Arc::new(Graph { sequence, model: None }))
+        Self(Arc::new(Graph { sequence, model: None, pattern: None }))
     }
 
     /// Warns of what was assumed about a sequence, which may be an error in writing.
@@ -86,7 +88,8 @@ impl Sequence {
                 ),
             )?;
         }
-        if self.0.is_sorted() {
+        // A runtime has an order of its own.
+        if self.0.is_sorted() && self.0.pattern.is_none() {
             warn(
                 py,
                 "the operators were not in execution order; steps count in the sorted order, that of Sequence.operators",
@@ -264,9 +267,9 @@ impl Sequence {
     }
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        if self.0.model.is_some() {
+        if self.0.model.is_some() || self.0.pattern.is_some() {
             return Err(PyTypeError::new_err(
-                "a sequence of a TensorFlow Lite model knows more than pickle would keep; read the file again",
+                "a sequence that was read for a runtime knows more than pickle would keep; read the file again",
             ));
         }
         let text = self.to_json(py)?;

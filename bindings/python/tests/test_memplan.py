@@ -5,6 +5,7 @@ import errno
 import inspect
 import json
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -234,7 +235,7 @@ def test_operators_that_are_sorted_are_reported():
     assert sequence.is_sorted and sequence.operators == ["b", "a"]
     plan = memplan.plan(sequence)
     assert json.loads(plan.to_json())["sorted"] is True
-    assert "the operators were not in execution order" in " ".join(str(plan).split())
+    assert "steps count in the order of execution" in " ".join(str(plan).split())
     assert not memplan.Sequence(operators[::-1], outputs=["z"], weights={}).is_sorted
 
 
@@ -284,6 +285,24 @@ def test_plans_of_models_state_the_arena(sequence):
     assert (other.arena["runtime"], other.arena["own"]) == ("tflite", 45056)
     with pytest.raises(ValueError, match="'micro' is not one of tflite-micro, tflite"):
         memplan.read(path, runtime="micro")
+
+
+def test_plans_of_models_state_the_memory_pattern_of_onnx_runtime():
+    path = PACKAGE.parents[1] / "tests" / "models" / "encoder.onnx"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = memplan.read(path, runtime="onnxruntime")
+    plan = memplan.plan(model, alignment=64)
+    arena = plan.arena
+    assert (arena["runtime"], arena["own"], arena["planned"]) == ("onnxruntime", 1536000 + 51200, 1382400)
+    assert json.loads(plan.to_json())["arena"] == arena
+    assert memplan.plan(memplan.read(path)).arena is None
+    with pytest.raises(TypeError, match="read for a runtime"):
+        pickle.dumps(model)
+    with pytest.raises(ValueError, match="omit inplace"):
+        memplan.read(path, runtime="onnxruntime", inplace="rows")
+    with pytest.raises(ValueError, match="is for ONNX models"):
+        memplan.read(path.with_name("variable_f32.tflite"), runtime="onnxruntime")
 
 
 def test_files_are_read(tmp_path, sequence):

@@ -159,7 +159,8 @@ Plan.bodies = property(_bodies)
 
 
 def _arena(plan: Plan) -> dict[str, _Any] | None:
-    """The runtime's memory for a TensorFlow Lite model, as in the plan's JSON; None for other inputs."""
+    """The runtime's memory for a TensorFlow Lite model, or for an ONNX model that was read with
+    `runtime="onnxruntime"`, as in the plan's JSON; None for other inputs."""
     return None if plan._arena is None else _json.loads(plan._arena)
 
 

@@ -377,7 +377,8 @@ class Plan:
 
     @property
     def arena(self) -> dict[str, Any] | None:
-        """The runtime's memory for a TensorFlow Lite model, as in the plan's JSON; None for other inputs."""
+        """The runtime's memory for a TensorFlow Lite model, or for an ONNX model that was read with
+        `runtime="onnxruntime"`, as in the plan's JSON; None for other inputs."""
 
     def offset(self, name: str) -> int: ...
     def verify(self, *, execute: bool = False) -> list[str]: ...
@@ -426,7 +427,7 @@ def read(
     inplace: Literal["none", "elementwise", "rows"] | None = None,
     trust: Literal["inference", "declared"] | None = None,
     kernels: Literal["reference", "cmsis-nn", "cmsis-nn-dsp", "cmsis-nn-mve"] | None = None,
-    runtime: Literal["tflite-micro", "tflite"] | None = None,
+    runtime: Literal["tflite-micro", "tflite", "onnxruntime"] | None = None,
     copies: _Sequence[str] | None = None,
     types: dict[str, str] | None = None,
     values: Mapping[str, Any] | None = None,
