@@ -123,6 +123,7 @@ graphs! {
     gathers_on_two_streams: setting(1, false), pool(&[48]);
     gather_in_order: setting(1, false), order(&[96], 96);
     gather_in_a_better_order: setting(1, false), order(&[64], 48);
+    workspace_in_a_better_order: setting(1, false), order(&[6], 5);
     overwrite_in_the_middle: setting(1, false), pool(&[72]);
     overwrite_on_another_stream: setting(1, false), pool(&[80]);
     #[ignore = "orders are compared by exact bytes"]

@@ -50,6 +50,11 @@ pub(crate) fn value_graph(
         for &output in &operator.outputs {
             request(&values, &runs, (step, output), &mut graph);
         }
+        if operator.workspace > 0 {
+            let (size, producer) = (values.counted_workspace(operator), Some(step));
+            let readers = Vec::new();
+            graph.chunks.push(GraphChunk { size, producer, readers, kept: false, outside: false });
+        }
     }
     graph
 }

@@ -284,6 +284,11 @@ impl<'a> Values<'a> {
         }
     }
 
+    /// The cells that the workspace of an operator takes, in bytes.
+    pub(super) fn counted_workspace(&self, operator: &OperatorNode) -> Bytes {
+        Bytes::try_from(self.workspace(operator).cells).unwrap_or(Bytes::MAX)
+    }
+
     /// The most bytes that a step needs, on one stream.
     pub(super) fn most_in_steps(&self) -> i128 {
         let steps = self.sequence.operators().len();
