@@ -84,7 +84,7 @@ pub(super) fn anneal(search: &mut Search<'_, '_, '_>) {
     for round in (1..=ROUNDS).rev() {
         let whole = search.effort.limit_to(round);
         let from = search.best.clone().unwrap_or_else(|| search.least.clone());
-        Annealing::new(search, from, &mut random).run();
+        Annealing::new(search, from, round % 3 > 0, &mut random).run();
         search.effort.restore(whole);
         let whole = search.effort.limit_to(round.max(SHIFTS));
         search.shift();
@@ -95,6 +95,9 @@ pub(super) fn anneal(search: &mut Search<'_, '_, '_>) {
 struct Annealing<'a, 'm, 'e, 'o> {
     search: &'a mut Search<'m, 'e, 'o>,
     random: &'a mut Random,
+    /// True if copies may run at steps where nothing reads them, and operands be dropped over short gaps: in two of three
+    /// rounds, since both also lead astray.
+    is_wide: bool,
     thresholds: Vec<u32>,
     /// By operator: its slot in the present choice.
     slots: Vec<u32>,
@@ -114,7 +117,12 @@ struct Annealing<'a, 'm, 'e, 'o> {
 
 #[allow(clippy::cast_precision_loss, reason = "costs are compared with noise")]
 impl<'a, 'm, 'e, 'o> Annealing<'a, 'm, 'e, 'o> {
-    fn new(search: &'a mut Search<'m, 'e, 'o>, from: Choice, random: &'a mut Random) -> Self {
+    fn new(
+        search: &'a mut Search<'m, 'e, 'o>,
+        from: Choice,
+        is_wide: bool,
+        random: &'a mut Random,
+    ) -> Self {
         let total: u64 = search.model.cost.iter().sum();
         let penalty = total as f64 * PENALTY;
         let score = search.score(&from.thresholds);
@@ -122,6 +130,7 @@ impl<'a, 'm, 'e, 'o> Annealing<'a, 'm, 'e, 'o> {
             slots: search.sweep.slots.clone(),
             search,
             random,
+            is_wide,
             thresholds: from.thresholds,
             score,
             excess: 0.0,
@@ -227,9 +236,11 @@ impl<'a, 'm, 'e, 'o> Annealing<'a, 'm, 'e, 'o> {
             7.. => self.exchange(operator),
             0..=3 if is_dropped => self.changes.push((operator, 0)),
             4 if is_dropped => self.move_gap(operator),
-            5 if is_dropped && self.random.below(2) == 0 => self.run_anywhere(operator),
+            5 if is_dropped && self.is_wide && self.random.below(2) == 0 => {
+                self.run_anywhere(operator);
+            }
             5 if is_dropped => self.run_early(operator),
-            3 if !is_dropped => self.run_anywhere(operator),
+            3 if !is_dropped && self.is_wide => self.run_anywhere(operator),
             6 if is_dropped => self.join_readers(operator),
             draw => self.drop(operator, draw > 2),
         }
@@ -241,7 +252,8 @@ impl<'a, 'm, 'e, 'o> Annealing<'a, 'm, 'e, 'o> {
         let Some(Gap { threshold, until }) = self.gap(operator, is_longest) else { return };
         self.changes.push((operator, threshold));
         if with_operands {
-            let over = if self.random.below(2) == 0 { Over::Last } else { Over::Longest };
+            let is_last = self.is_wide && self.random.below(2) == 0;
+            let over = if is_last { Over::Last } else { Over::Longest };
             let drops = (operator, until);
             self.search.add_operands(drops, over, &self.thresholds, &mut self.changes);
             if self.random.below(2) == 0 {
