@@ -182,10 +182,10 @@ impl Reordered {
         (self.order, self.peak) = (order, peak);
     }
 
-    /// Returns whether the order needs fewer bytes than the given one.
+    /// Returns whether this is another order than the given one, which needs more bytes.
     #[must_use]
     pub fn is_better(&self) -> bool {
-        self.peak < self.given_peak
+        self.moved > 0
     }
 }
 

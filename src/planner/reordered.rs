@@ -2,8 +2,10 @@
 
 use std::time::{Duration, Instant};
 
+use super::choices::{MAX_SETS_OF, MAX_SIZE};
 use crate::{
     Limits, OpSequence, Plan, PlanError, Planner,
+    lower::optional_ties,
     order::{ReorderError, ReorderOptions, Reordered, peak, reorder},
 };
 
@@ -64,8 +66,55 @@ impl Planner<'_> {
         let search =
             Limits { time: limits.time.map(|time| left(time).saturating_sub(took)), ..limits };
         let options = self.orders(&given).limits(search);
-        let reordered = reorder(&self.flatten(sequence)?.sequence, &options)?;
-        self.within(limits.time.map(left)).plan_found(sequence, reordered, given)
+        let flat = self.flatten(sequence)?.sequence;
+        let reordered = reorder(&flat, &options)?;
+        let planner = self.within(limits.time.map(left));
+        let found = planner.plan_found(sequence, reordered, given)?;
+        if limits.time.is_some() {
+            Ok(found)
+        } else {
+            planner.with_other_ties(found, sequence, &flat)
+        }
+    }
+
+    /// Compares with the orders that are best where a tie between two tensors is given up, if these are few: an order
+    /// that needs more bytes with all ties may need fewer without some. Each is searched briefly.
+    fn with_other_ties(
+        &self,
+        mut found: ReorderedPlan,
+        given: &OpSequence,
+        flat: &OpSequence,
+    ) -> Result<ReorderedPlan, PlanError> {
+        let ties = optional_ties(flat, self.lowering);
+        let options = self.orders(&found.given).limits(Limits::default().nodes(PROBE_NODES));
+        if ties.len() > MAX_SETS_OF || flat.operators().len() > MAX_SIZE {
+            return Ok(found);
+        }
+        let mut tried = vec![found.reordered.order.clone()];
+        let all = [&ties[..]];
+        for without in ties.chunks(1).chain(all) {
+            if found.plan.pool_size == found.reordered.lower_bound {
+                break;
+            }
+            let Ok(Reordered { order, .. }) = reorder(&flat.without(without), &options) else {
+                continue;
+            };
+            if tried.contains(&order) {
+                continue;
+            }
+            let sequence = given.permuted(&order)?;
+            let plan = self.plan(&sequence);
+            if let Ok(plan) = plan
+                && plan.pool_size < found.plan.pool_size
+            {
+                let peak = peak(&self.flatten(&sequence)?.sequence, &options)?.min(plan.pool_size);
+                found.reordered.take(order.clone(), peak);
+                found.plan = Plan { order: order.clone(), ..plan };
+                found.sequence = sequence;
+            }
+            tried.push(order);
+        }
+        Ok(found)
     }
 
     /// Searches briefly for an order in which a sequence needs a smaller pool than in `given`, a plan of it, and returns the

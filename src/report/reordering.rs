@@ -59,7 +59,11 @@ pub fn reordering(found: &ReorderedPlan, given: &OpSequence) -> String {
         0 => NO_BOUND.to_owned(),
         _ => format!("no order has a peak below {bound}"),
     };
-    let peak = format!("peak {} instead of {}; {words}", Size(order.peak), Size(order.given_peak));
+    let instead = match order.given_peak {
+        peak if peak == order.peak => String::new(),
+        peak => format!(" instead of {}", Size(peak)),
+    };
+    let peak = format!("peak {}{instead}; {words}", Size(order.peak));
     report += &row(if order.is_proven() { "proven" } else { "not proven best" }, peak);
     let operators = count(order.order.len() as u64, "operator");
     report += &row("moved", format!("{} of {operators}", order.moved));

@@ -142,7 +142,7 @@ claims! {
     pools_are_small_on_streams: Quality, TwoStreams, 1000;
     #[ignore = "overlaps at a larger distance are not tried"]
     traffic_is_little: Quality, TwoPools, 1000;
-    #[ignore = "an order that only other choices need is not planned"]
+    #[ignore = "an order that only several other choices need is not planned"]
     pools_of_orders_are_small: OrderQuality, Orders, 300;
 }
 

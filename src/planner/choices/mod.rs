@@ -39,10 +39,10 @@ const MAX_LOWERINGS: usize = 512;
 const MAX_WORK: usize = 4_000_000;
 
 /// The most ties of which all sets are tried.
-const MAX_SETS_OF: usize = 10;
+pub(super) const MAX_SETS_OF: usize = 10;
 
 /// The most operators of a sequence, or chunks of a problem, with which all sets of ties are tried.
-const MAX_SIZE: usize = 64;
+pub(super) const MAX_SIZE: usize = 64;
 
 /// The most plans that a search leaves open. The proof is lost with the first one.
 const MAX_OPEN: usize = 16;
