@@ -1,0 +1,114 @@
+use arbitrary::{Result, Unstructured};
+
+use super::*;
+use crate::{Problem, search::samples::instance};
+
+/// A rectangle of time and bytes.
+type Tile = (u64, u64, u64, u64);
+
+/// Cuts the largest tile again and again, straight or around a middle.
+fn tiling(random: &mut Unstructured<'_>, tiles: usize) -> Result<Vec<Tile>> {
+    let mut all = vec![(0, 1 << 10, 0, 1 << 20)];
+    while all.len() < tiles {
+        all.sort_unstable_by_key(|&(begin, end, low, high)| (end - begin) * (high - low));
+        let Some((begin, end, low, high)) = all.pop().filter(|tile| tile.1 - tile.0 > 8) else {
+            break;
+        };
+        let (wide, tall) = (end - begin, high - low);
+        let x = begin + wide / 4 + random.int_in_range(0..=wide / 4)?;
+        let y = low + tall / 4 + random.int_in_range(0..=tall / 4)?;
+        match random.int_in_range(0..=2)? {
+            0 => all.extend([(begin, x, low, high), (x, end, low, high)]),
+            1 => all.extend([(begin, end, low, y), (begin, end, y, high)]),
+            _ => {
+                let (right, top) = (x + wide / 4, y + tall / 4);
+                all.extend([(begin, right, low, y), (right, end, low, top)]);
+                all.extend([(x, end, top, high), (begin, x, y, high), (x, right, y, top)]);
+            }
+        }
+    }
+    Ok(all)
+}
+
+fn instance_of(tiles: &[Tile]) -> Instance {
+    let mut problem = Problem::builder();
+    for &(begin, end, low, high) in tiles {
+        problem.chunk(begin..end, high - low);
+    }
+    instance(&problem.build().unwrap())
+}
+
+/// Returns whether no two bodies share a byte and no body ends above the limit.
+fn is_packing(inst: &Instance, offsets: &[u64], limit: u64) -> bool {
+    let bodies = || inst.items.iter().zip(offsets);
+    bodies().enumerate().all(|(at, (a, low))| {
+        low + a.size <= limit
+            && bodies().take(at).all(|(b, other)| {
+                a.end <= b.first
+                    || b.end <= a.first
+                    || low + a.size <= *other
+                    || other + b.size <= *low
+            })
+    })
+}
+
+#[test]
+fn a_tiling_contracts_to_one_block_and_so_does_one_that_lacks_a_tile() {
+    let (mut contracted, mut drawn) = (0, 0);
+    arbtest::arbtest(|random| {
+        let mut tiles = tiling(random, 100)?;
+        if tiles.len() < 50 {
+            return Ok(());
+        }
+        tiles.truncate(tiles.len() - random.int_in_range(0..=1)?);
+        let inst = instance_of(&tiles);
+        drawn += 1;
+        let Some(contraction) = Contraction::of(&inst) else { return Ok(()) };
+        if contraction.outer.len() == 1 {
+            contracted += 1;
+            assert!(is_packing(&inst, &contraction.offsets(&[0]), inst.bound()));
+        }
+        Ok(())
+    })
+    .budget_ms(1000);
+    assert!(contracted * 10 > drawn * 7, "{contracted} of {drawn}");
+}
+
+/// Bodies of blocks that do not overlap do not overlap.
+#[test]
+fn blocks_hold_packings_of_their_bodies() {
+    arbtest::arbtest(|random| {
+        let mut tiles = tiling(random, 30)?;
+        // Another tile may break the tiling.
+        let at = random.choose_index(tiles.len())?;
+        tiles[at].3 += random.int_in_range(0..=2)?;
+        let inst = instance_of(&tiles);
+        let Some(contraction) = Contraction::of(&inst) else { return Ok(()) };
+        let blocks = contraction.instance(&inst);
+        let above = |offset: &mut u64, item: &Item| {
+            *offset += item.size;
+            Some(*offset - item.size)
+        };
+        let stacked: Vec<u64> = blocks.items.iter().scan(0, above).collect();
+        assert!(is_packing(&inst, &contraction.offsets(&stacked), u64::MAX));
+        Ok(())
+    });
+}
+
+#[test]
+fn fillers_take_exactly_what_is_free() {
+    arbtest::arbtest(|random| {
+        let mut tiles = tiling(random, 30)?;
+        tiles.truncate(tiles.len() - random.int_in_range(0..=3)?);
+        let inst = instance_of(&tiles);
+        let Some(fillers) = fillers(&inst) else { return Ok(()) };
+        for x in 0..inst.sections {
+            let over = |items: &[Item]| -> u64 {
+                let over = items.iter().filter(|item| item.sections().contains(&x));
+                over.map(|item| item.size).sum()
+            };
+            assert_eq!(over(&inst.items) + over(&fillers), inst.bound());
+        }
+        Ok(())
+    });
+}
