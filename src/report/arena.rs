@@ -132,7 +132,7 @@ pub fn arena(arena: &Arena, sizes: Heads, kernels: KernelLibrary, faults: &[Stri
             others => format!(", and {others} more"),
         };
         let words = format!(
-            "The plan in the file is wrong for {kernels} kernels, and not used in these figures: {}{others}.",
+            "The plan in the file is wrong for {kernels} kernels under these options, and not used in these figures: {}{others}.",
             printable(first)
         );
         text.push_str(&hanging("  ", &words, 2));

@@ -40,7 +40,7 @@ pub fn memory_pattern(pattern: &MemoryPattern, plan: &Plan) -> String {
         format!("{}, {}", Size(plan.pool_size), gain(pattern, plan.pool_size)),
     );
     let words = format!(
-        "The pattern is the block that a run takes for all tensors but inputs, weights and outputs, once one with the same shapes is over. The pool holds the outputs as well. Not in these figures: {}. The runtime takes no plan from outside, and changes the graph before it runs it: for the figures of that graph, save it with optimized_model_filepath and plan that file.",
+        "The pattern is the block that every run after the first with the same shapes takes for all tensors except inputs, weights and outputs. The pool holds the outputs as well. Not in these figures: {}. The runtime takes no plan from outside, and changes the graph before it runs it: for the figures of that graph, save it with optimized_model_filepath and plan that file.",
         not_included(pattern).join("; ")
     );
     text.push_str(&hanging("  ", &words, 2));

@@ -68,8 +68,11 @@ fn fitting(found: &RecomputedFit, given: &OpSequence) -> String {
     let (label, words) = if found.is_proven() {
         ("proven", "none in this order that fits costs less".to_owned())
     } else {
-        let words = format!("every one in this order costs at least {} more", of.cost_bound);
-        ("not proven best", words)
+        let words = match of.cost_bound {
+            0 => "no bound on the extra cost is known".to_owned(),
+            bound => format!("the cheapest in this order costs at least {bound} more"),
+        };
+        ("not proven", words)
     };
     report += &row(label, &words);
     report += &row(

@@ -228,7 +228,7 @@ fn assumptions(plan: &Plan) -> String {
         if plan.undeclared.len() > MAX_NAMES {
             names.push(format!("{} more", plan.undeclared.len() - MAX_NAMES));
         }
-        let words = "no operator makes and nobody declares (taken as weights, outside the pool)";
+        let words = "neither made by an operator nor declared (taken as weights, outside the pool)";
         text.push_str(&wrapped(&format!("{words}: {}", names.join(", ")), 2));
     }
     if plan.is_sorted {

@@ -5,10 +5,11 @@
 //! sides, is a *seam*. Sizes tell most seams apart: the smallest sets of bodies on either side with equal sums. Where a
 //! little is free, *fillers* take its place: one begins where more becomes free, and ends where as much is taken.
 //!
-//! Around a seam lies a smallest rectangle that no other seam leads out of. If it has few bodies, it is packed on the
-//! spot and is one *block* from then on; so are bodies between the same two seams, in any order. Blocks merge until one is
-//! left, or few that a search packs. A tiling of thousands of tiles, which a search from the floor upwards loses its way
-//! in, takes milliseconds. Equal sums may mislead, so this proves nothing when it fails.
+//! The seams where a seam's bodies begin and end, their seams, and so on, close into a smallest rectangle. If it has few
+//! bodies, it is packed on the spot and is one *block* from then on; so are bodies between the same two seams, in any
+//! order. Blocks merge until one is left, or few that a search packs. A tiling of thousands of tiles takes a fraction of a
+//! second; a search from the floor upwards takes millions of nodes in vain. Two sums may be equal by chance, so a failure
+//! proves nothing.
 
 use std::mem;
 
@@ -75,7 +76,8 @@ pub struct Contraction {
 }
 
 impl Contraction {
-    /// Contracts a problem as far as it goes; `None` if its bodies leave too much free, or too many blocks are left.
+    /// Contracts a problem as far as it goes; `None` if there are staircases, pins or true sizes beside rounded ones, if too
+    /// much is free, or if too many blocks are left.
     pub fn of(inst: &Instance) -> Option<Self> {
         if !inst.staircases.is_empty() || inst.exact.is_some() || !inst.pins.is_empty() {
             return None;

@@ -84,7 +84,7 @@ impl Sequence {
             warn(
                 py,
                 &format!(
-                    "no operator makes and nobody declares '{names}'{more}: taken as weights, outside the pool; declare inputs and weights"
+                    "neither made by an operator nor declared: '{names}'{more}; taken as weights, outside the pool; declare inputs and weights"
                 ),
             )?;
         }
@@ -193,7 +193,7 @@ impl Sequence {
         pairs(self.0.dims())
     }
 
-    /// The names that operators read, but that no operator makes and nobody declares.
+    /// The names that operators read, but that are neither made by an operator nor declared.
     #[getter]
     fn undeclared(&self) -> Vec<String> {
         self.0.undeclared().into_iter().map(ToOwned::to_owned).collect()

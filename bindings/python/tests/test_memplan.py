@@ -211,12 +211,12 @@ def mistyped(**declared):
 
 
 def test_names_that_nobody_makes_or_declares_are_reported():
-    with pytest.warns(UserWarning, match="no operator makes and nobody declares 'faet': taken as weights"):
+    with pytest.warns(UserWarning, match="neither made by an operator nor declared: 'faet'; taken as weights"):
         sequence = mistyped()
     assert sequence.undeclared == ["faet"]
     plan = memplan.plan(sequence)
     assert json.loads(plan.to_json())["undeclared"] == ["faet"]
-    assert "no operator makes and nobody declares (taken as weights, outside the pool): faet" in " ".join(str(plan).split())
+    assert "neither made by an operator nor declared (taken as weights, outside the pool): faet" in " ".join(str(plan).split())
     with pytest.warns(UserWarning, match="'faet'"):
         assert memplan.Sequence.from_json(sequence.to_json()).undeclared == ["faet"]
     for weights in ({}, {"w": 8}):

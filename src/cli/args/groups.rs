@@ -62,7 +62,7 @@ pub(crate) struct InputArgs {
     /// In-place profile of the kernels [default: rows].
     #[arg(long, value_name = "PROFILE", value_parser = profiles(), conflicts_with = "no_inplace", help_heading = SHARING)]
     inplace: Option<InPlace>,
-    /// Profiles of single kernels, from a file or by name.
+    /// Kernels of a .tflite model, or a file of profiles for ONNX.
     ///
     /// For an ONNX model, a file with the profiles of individual operators, one per line, such as
     /// `Softmax none`. For a TensorFlow Lite model, the kernels that run it: reference, cmsis-nn,

@@ -171,7 +171,7 @@ class Sequence:
     def weights(self) -> dict[str, int | None]: ...
     @property
     def undeclared(self) -> list[str]:
-        """The names that operators read, but that no operator makes and nobody declares: they count as weights."""
+        """The names that operators read, but that are neither made by an operator nor declared: they count as weights."""
 
     @property
     def is_sorted(self) -> bool:
