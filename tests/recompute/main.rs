@@ -4,7 +4,6 @@
 mod common;
 
 mod curves;
-mod exact;
 mod oracle;
 mod planned;
 mod refusals;
