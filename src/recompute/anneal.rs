@@ -2,9 +2,10 @@
 //! seed, so the answer is always the same.
 
 use crate::{
-    lists::NOBODY,
+    lists::{NOBODY, narrow},
     recompute::{
         gaps::{self, Gap},
+        repair::Over,
         search::{Choice, Search, apply},
         sweep::{EARLY, Score},
     },
@@ -46,7 +47,10 @@ fn exp(of: f64) -> f64 {
 }
 
 /// Rounds of annealing, each from the best choice so far.
-const ROUNDS: u64 = 8;
+const ROUNDS: u64 = 12;
+
+/// One part in so many of the effort that is left after a round, at most, is for shifts.
+const SHIFTS: u64 = 8;
 
 /// The most changes that a round tries, times the square of the operators that may run again.
 const TRIES: u64 = 100;
@@ -80,7 +84,10 @@ pub(super) fn anneal(search: &mut Search<'_, '_, '_>) {
     for round in (1..=ROUNDS).rev() {
         let whole = search.effort.limit_to(round);
         let from = search.best.clone().unwrap_or_else(|| search.least.clone());
-        Annealing::new(search, from, &mut random).run();
+        Annealing::new(search, from, round % 3 > 0, &mut random).run();
+        search.effort.restore(whole);
+        let whole = search.effort.limit_to(round.max(SHIFTS));
+        search.shift();
         search.effort.restore(whole);
     }
 }
@@ -88,6 +95,9 @@ pub(super) fn anneal(search: &mut Search<'_, '_, '_>) {
 struct Annealing<'a, 'm, 'e, 'o> {
     search: &'a mut Search<'m, 'e, 'o>,
     random: &'a mut Random,
+    /// True if copies may run at steps where nothing reads them, and operands be dropped over short gaps: in two of three
+    /// rounds, since both also lead astray.
+    is_wide: bool,
     thresholds: Vec<u32>,
     /// By operator: its slot in the present choice.
     slots: Vec<u32>,
@@ -107,7 +117,12 @@ struct Annealing<'a, 'm, 'e, 'o> {
 
 #[allow(clippy::cast_precision_loss, reason = "costs are compared with noise")]
 impl<'a, 'm, 'e, 'o> Annealing<'a, 'm, 'e, 'o> {
-    fn new(search: &'a mut Search<'m, 'e, 'o>, from: Choice, random: &'a mut Random) -> Self {
+    fn new(
+        search: &'a mut Search<'m, 'e, 'o>,
+        from: Choice,
+        is_wide: bool,
+        random: &'a mut Random,
+    ) -> Self {
         let total: u64 = search.model.cost.iter().sum();
         let penalty = total as f64 * PENALTY;
         let score = search.score(&from.thresholds);
@@ -115,6 +130,7 @@ impl<'a, 'm, 'e, 'o> Annealing<'a, 'm, 'e, 'o> {
             slots: search.sweep.slots.clone(),
             search,
             random,
+            is_wide,
             thresholds: from.thresholds,
             score,
             excess: 0.0,
@@ -188,7 +204,7 @@ impl<'a, 'm, 'e, 'o> Annealing<'a, 'm, 'e, 'o> {
 
     /// Lets about half of the choices be within the budget.
     fn move_penalty(&mut self, inside: u32) {
-        if inside < WINDOW * 3 / 10 && self.search.best.is_some() {
+        if inside < WINDOW * 3 / 10 {
             self.penalty *= FACTOR;
         } else if inside > WINDOW * 7 / 10 {
             self.penalty /= FACTOR;
@@ -220,7 +236,11 @@ impl<'a, 'm, 'e, 'o> Annealing<'a, 'm, 'e, 'o> {
             7.. => self.exchange(operator),
             0..=3 if is_dropped => self.changes.push((operator, 0)),
             4 if is_dropped => self.move_gap(operator),
+            5 if is_dropped && self.is_wide && self.random.below(2) == 0 => {
+                self.run_anywhere(operator);
+            }
             5 if is_dropped => self.run_early(operator),
+            3 if !is_dropped && self.is_wide => self.run_anywhere(operator),
             6 if is_dropped => self.join_readers(operator),
             draw => self.drop(operator, draw > 2),
         }
@@ -232,7 +252,10 @@ impl<'a, 'm, 'e, 'o> Annealing<'a, 'm, 'e, 'o> {
         let Some(Gap { threshold, until }) = self.gap(operator, is_longest) else { return };
         self.changes.push((operator, threshold));
         if with_operands {
-            self.search.add_operands(operator, until, &self.thresholds, &mut self.changes);
+            let is_last = self.is_wide && self.random.below(2) == 0;
+            let over = if is_last { Over::Last } else { Over::Longest };
+            let drops = (operator, until);
+            self.search.add_operands(drops, over, &self.thresholds, &mut self.changes);
             if self.random.below(2) == 0 {
                 let most = 1 + self.random.below(self.changes.len());
                 self.changes.truncate(most);
@@ -261,6 +284,17 @@ impl<'a, 'm, 'e, 'o> Annealing<'a, 'm, 'e, 'o> {
         }
     }
 
+    /// Makes the results of an operator again at any step before their last use.
+    fn run_anywhere(&mut self, operator: u32) {
+        let model = self.search.model;
+        gaps::uses(model, &self.slots, operator, &mut self.found);
+        let last = self.found.last().map_or(0, |&last| last.min(model.latest[operator as usize]));
+        if last > operator {
+            let step = operator + 1 + narrow(self.random.below((last - operator) as usize));
+            self.changes.push((operator, step | EARLY));
+        }
+    }
+
     /// Makes the results of an operator again where an operand is read or made again.
     fn run_early(&mut self, operator: u32) {
         let model = self.search.model;
@@ -275,6 +309,9 @@ impl<'a, 'm, 'e, 'o> Annealing<'a, 'm, 'e, 'o> {
         }
         gaps::uses(model, &self.slots, producer, &mut self.found);
         self.found.push(self.slots[producer as usize]);
+        // Right before an operator that reads it, or right after.
+        let after = narrow(self.random.below(2));
+        self.found.iter_mut().for_each(|at| *at += after);
         let slot = self.slots[operator as usize];
         self.found.retain(|&at| at > operator && (at < slot || slot == 0));
         if !self.found.is_empty() {

@@ -16,6 +16,7 @@
 //! | `seeds` | choices to begin from, by cuts |
 //! | `repair` | drops more until it fits, then keeps again what it can |
 //! | `anneal` | improves a choice by random changes |
+//! | `shift` | moves single copies to other steps, then keeps again what it can |
 //! | `bound` | the least peak and the least cost of all expanded sequences |
 //! | `expand` | the expanded sequence |
 //! | `found` | the answers of a search |
@@ -34,6 +35,7 @@ mod repair;
 mod search;
 mod seeds;
 mod shapes;
+mod shift;
 mod stages;
 mod sweep;
 #[cfg(test)]

@@ -8,6 +8,7 @@ use crate::{
     recompute::{
         gaps,
         search::{Search, apply},
+        sweep::EARLY,
     },
 };
 
@@ -18,6 +19,14 @@ pub(super) enum Trials {
     Few,
     /// All, until a quarter of the effort is spent.
     AllAtFirst,
+}
+
+/// The gap over which operands are dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Over {
+    Longest,
+    /// The one that ends where they are needed.
+    Last,
 }
 
 /// The drops that are tried at least.
@@ -82,7 +91,7 @@ impl Search<'_, '_, '_> {
             self.score(thresholds);
             let until = self.slot_of(operator, threshold);
             let mut with_operands = alone.clone();
-            self.add_operands(operator, until, thresholds, &mut with_operands);
+            self.add_operands((operator, until), Over::Longest, thresholds, &mut with_operands);
             let has_operands = with_operands.len() > 1;
             for changes in
                 [Some(alone), has_operands.then_some(with_operands)].into_iter().flatten()
@@ -160,15 +169,18 @@ impl Search<'_, '_, '_> {
         self.found.iter().copied().find(|&at| at >= threshold).unwrap_or(threshold)
     }
 
-    /// Adds the operands of an operator that would have to be kept until it runs again: they run again as well.
+    /// Adds the operands of an operator that would have to be kept until its slot, where it runs again: they run again
+    /// as well.
     pub(super) fn add_operands(
         &mut self,
-        operator: u32,
-        slot: u32,
+        (operator, slot): (u32, u32),
+        over: Over,
         thresholds: &[u32],
         changes: &mut Vec<(u32, u32)>,
     ) {
         let mut open = vec![operator];
+        // What runs again after the slot is not there yet, and may be dropped over another gap.
+        let is_dropped = |to: u32| to > 0 && (over == Over::Longest || to & !EARLY <= slot);
         while let Some(operator) = open.pop() {
             for &value in self.model.reads.get(operator as usize) {
                 let storage = self.model.values[value as usize].storage;
@@ -178,7 +190,7 @@ impl Search<'_, '_, '_> {
                     || producer == NOBODY
                     || self.is_live(storage as usize, slot)
                     || self.model.latest[producer as usize] < slot
-                    || thresholds[producer as usize] > 0
+                    || is_dropped(thresholds[producer as usize])
                     || changes.iter().any(|&(changed, _)| changed == producer)
                     || changes.len() > OPERANDS
                 {
@@ -187,7 +199,11 @@ impl Search<'_, '_, '_> {
                 gaps::uses(self.model, &self.sweep.slots, producer, &mut self.found);
                 self.found.push(slot);
                 self.found.sort_unstable();
-                if let Some(gap) = gaps::longest(producer, &self.found) {
+                let gap = match over {
+                    Over::Longest => gaps::longest(producer, &self.found),
+                    Over::Last => gaps::gaps(producer, &self.found).find(|gap| gap.until >= slot),
+                };
+                if let Some(gap) = gap {
                     changes.push((producer, gap.threshold));
                     open.push(producer);
                 }

@@ -2,7 +2,7 @@
 //!
 //! Minimum cuts give the first choices ([`seeds`](super::seeds)). Each is repaired until its peak is within the
 //! budget, and whatever need not run again is kept again ([`repair`](super::repair)). Annealing improves the
-//! best ([`anneal`](super::anneal)).
+//! best ([`anneal`](super::anneal)), and so do shifts between its rounds ([`shift`](super::shift)).
 
 use crate::recompute::{
     anneal,

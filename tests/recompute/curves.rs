@@ -20,7 +20,7 @@ const STEPS: [(&str, u64); 6] = [
 ];
 
 /// A shared training step with its costs, if it is there.
-fn shared_step(name: &str) -> Option<OpSequence> {
+pub fn shared_step(name: &str) -> Option<OpSequence> {
     let text = shared(&format!("data/recompute/{name}.json"))?;
     let costs: Value =
         serde_json::from_str(&shared(&format!("data/recompute/{name}.costs.json"))?).unwrap();

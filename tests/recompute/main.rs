@@ -4,6 +4,7 @@
 mod common;
 
 mod curves;
+mod exact;
 mod oracle;
 mod planned;
 mod refusals;
