@@ -1,6 +1,6 @@
 //! Packs some or all chains of a problem below its best pool by the search, and places the others around them.
 
-use crate::search::schedule::{MAX_COVERED, SMALL};
+use crate::search::schedule::{LARGE, MAX_COVERED, SMALL};
 use crate::search::{
     Stage,
     control::{ladder, threads::Incumbent},
@@ -99,7 +99,7 @@ fn climb_and_settle(
 
 /// Packs the blocks that all chains contract to; returns the nodes.
 pub fn contract(search: &mut Search<'_, '_>, roots: &[ChunkId], limits: &Limits) -> u64 {
-    if !search.monitor.has(Stage::Contraction) {
+    if roots.len() > LARGE {
         return 0;
     }
     let effort = limits.effort();

@@ -11,20 +11,20 @@
 //! second; a search from the floor upwards takes millions of nodes in vain. Two sums may be equal by chance, so a failure
 //! proves nothing.
 
+mod filling;
+
 use std::mem;
 
 use crate::search::state::instance::{Instance, Item};
+use filling::Filling;
 
 /// Rectangles of more blocks are not packed on the spot.
 const MAX_BLOCKS: usize = 12;
 
-/// The most placings in one such rectangle.
-const MAX_PLACINGS: usize = 2000;
-
 /// More bodies on one side of a boundary have too many pairs.
 const MAX_SIDE: usize = 64;
 
-/// Where more than one byte in this many is free, fillers seldom find their place.
+/// At most one byte in this many may be free: with more, fillers seldom find their place.
 const FULL: u128 = 8;
 
 /// A problem of more than one block for this many bodies is hardly easier.
@@ -328,69 +328,6 @@ fn fillers(inst: &Instance) -> Option<Vec<Item>> {
         before = now;
     }
     Some(fillers)
-}
-
-/// Fills a rectangle with a few items, always on the lowest floor.
-struct Filling<'a> {
-    items: &'a [Item],
-    /// The sections at which items begin or end.
-    boundaries: Vec<u32>,
-    /// The floors between neighbouring boundaries.
-    floors: Vec<u64>,
-    height: u64,
-    /// By item, if it is placed.
-    offsets: Vec<Option<u64>>,
-    placings: usize,
-}
-
-impl<'a> Filling<'a> {
-    /// The rectangle that the items fill, and their offsets.
-    fn of(items: &'a [Item]) -> Option<(Item, Vec<u64>)> {
-        let mut boundaries: Vec<u32> = items.iter().flat_map(|i| [i.first, i.end]).collect();
-        boundaries.sort_unstable();
-        boundaries.dedup();
-        let (&first, &end) = boundaries.first().zip(boundaries.last())?;
-        let at_first = items.iter().filter(|item| item.first == first);
-        let height = at_first.map(|item| item.size).sum();
-        let floors = vec![0; boundaries.len() - 1];
-        let offsets = vec![None; items.len()];
-        let mut filling = Self { items, boundaries, floors, height, offsets, placings: 0 };
-        if !filling.fill() {
-            return None;
-        }
-        let offsets: Option<Vec<u64>> = filling.offsets.into_iter().collect();
-        Some((Item { first, end, size: height }, offsets?))
-    }
-
-    fn fill(&mut self) -> bool {
-        let lowest = self.floors.iter().enumerate().min_by_key(|&(_, floor)| floor);
-        let Some((at, &floor)) = lowest else { return true };
-        if floor == self.height {
-            return true;
-        }
-        for (number, &Item { first, end, size }) in self.items.iter().enumerate() {
-            let begins = first == self.boundaries[at];
-            if !begins || self.offsets[number].is_some() || floor + size > self.height {
-                continue;
-            }
-            let covered = at..self.boundaries.partition_point(|&boundary| boundary < end);
-            if self.floors[covered.clone()].iter().any(|&other| other != floor) {
-                continue;
-            }
-            self.placings += 1;
-            if self.placings > MAX_PLACINGS {
-                return false;
-            }
-            self.floors[covered.clone()].fill(floor + size);
-            self.offsets[number] = Some(floor);
-            if self.fill() {
-                return true;
-            }
-            self.floors[covered].fill(floor);
-            self.offsets[number] = None;
-        }
-        false
-    }
 }
 
 #[cfg(test)]

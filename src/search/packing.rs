@@ -62,7 +62,7 @@ impl<'a> Packing<'a> {
     /// Packs the blocks that a perfect packing contracts to at the bound, with a small part of the effort; returns the
     /// nodes.
     pub fn contract(&mut self, effort: u64, monitor: &mut Monitor<'_>) -> u64 {
-        if self.is_over(effort, monitor) {
+        if self.is_over(effort, monitor) || !monitor.has(Stage::Contraction) {
             return 0;
         }
         let Some(contraction) = Contraction::of(self.inst) else { return 0 };
