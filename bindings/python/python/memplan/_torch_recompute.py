@@ -34,7 +34,8 @@ _ATTEMPTS = 5
 """The model differs from what torch makes of the tags by a few tensors; the budget of the model is tightened so often."""
 
 _MORE = (1, 1.05, 1.2, 1.5)
-"""If nothing is found within a capacity, the least that the search has met is tried, and at least so many times as much."""
+"""If nothing fits a capacity, larger ones are tried: these multiples of it, or the least peak that the search has met if
+that is larger."""
 
 _UNITS = {"": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
 
@@ -414,7 +415,10 @@ def _owners(module: fx.GraphModule, given: dict[str, tuple]) -> dict[fx.Node, li
         sources = node.all_input_nodes
         if node.op == "output":
             continue
-        if node.target is operator.getitem and sources:
+        if node.target is operator.getitem and sources and _is_view(sources[0]):
+            # All parts of a split, or of an unbound tensor, lie in its storage.
+            owners[node] = owners[sources[0]]
+        elif node.target is operator.getitem and sources:
             whole = owners[sources[0]]
             values = sources[0].meta.get("val")
             place = sum(isinstance(value, torch.Tensor) for value in values[: node.args[1]])

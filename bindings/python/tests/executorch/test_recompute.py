@@ -7,11 +7,13 @@ import pytest
 
 torch = pytest.importorskip("torch")
 from torch._dynamo.backends.common import aot_autograd  # noqa: E402
+from torch.fx.experimental.proxy_tensor import make_fx  # noqa: E402
 from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
 from torch.utils._pytree import tree_leaves  # noqa: E402
 
 from steps import MODELS, SeveralOutputs  # noqa: E402
 
+from memplan._torch_recompute import _peak  # noqa: E402
 from memplan.torch import Recompute  # noqa: E402
 
 
@@ -85,6 +87,16 @@ def test_bits_are_the_same_and_the_peak_is_within_the_plan(name, part):
     if report.fits and report.planned_peak < full.planned_peak:
         assert report.runs and report.extra_cost > 0
     assert not any("dropout" in name or "bernoulli" in name or "rand" in name for name in report.runs)
+
+
+def test_parts_of_a_tensor_keep_its_storage():
+    def parts(x):
+        first, second = (x * 2).unbind(0)
+        return first + 1, second + 1
+
+    graph = make_fx(parts)(torch.zeros(2, 100))
+    # Both rows, and both results.
+    assert _peak(graph, [], {}) == 4 * 400
 
 
 def test_some_budgets_lower_the_peak():
