@@ -189,7 +189,7 @@ pub(crate) fn plan(args: &PlanArgs) -> Result<Verdict, Failure> {
     Ok(verdict)
 }
 
-/// What the runtime of a model takes: TensorFlow Lite, or ONNX Runtime.
+/// The memory that the runtime of a model takes: TensorFlow Lite, or ONNX Runtime.
 #[derive(Clone, Copy)]
 struct RuntimeMemory<'a> {
     arena: Option<&'a micro::Prediction<'a>>,

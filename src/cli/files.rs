@@ -26,7 +26,7 @@ use same_file::Handle;
 use crate::{
     Failure,
     args::{InputArgs, RuntimeName},
-    note, onnxruntime, recordings, tflite,
+    note, recordings, tflite,
 };
 
 /// The name of a file in messages.
@@ -305,7 +305,7 @@ pub(crate) fn check_switches(path: &Path, format: Format, args: &InputArgs) -> R
         let words = format!("--runtime {name} applies only to {models} models; omit it");
         return Err(about(path, words));
     }
-    if let Some(option) = args.inplace_switch().filter(|_| onnxruntime::is_asked(args)) {
+    if let Some(option) = args.inplace_switch().filter(|_| args.is_for_onnxruntime()) {
         let words =
             format!("{option}: ONNX Runtime itself decides what is written over an input; omit it");
         return Err(about(path, words));
@@ -390,7 +390,7 @@ pub(crate) fn declared_already(switch: &str) -> String {
 
 /// Returns the kernels' profiles, from the given option and file.
 fn kernels(args: &InputArgs) -> Result<Kernels, Failure> {
-    if onnxruntime::is_asked(args) {
+    if args.is_for_onnxruntime() {
         return Ok(Kernels::onnxruntime());
     }
     let kernels = Kernels::new(args.profile().unwrap_or_default());

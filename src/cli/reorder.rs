@@ -18,7 +18,7 @@ use crate::{
     Failure, Verdict,
     args::ReorderArgs,
     files::{self, wrong},
-    is_quiet, note, onnxruntime,
+    is_quiet, note,
     progress::{is_interrupted, searching},
     tflite::{self, TfliteModel},
 };
@@ -115,7 +115,7 @@ fn runs_alike(a: &OpSequence, b: &OpSequence) -> bool {
 
 pub(crate) fn reorder(args: &ReorderArgs) -> Result<Verdict, Failure> {
     let path = &*args.input;
-    if onnxruntime::is_asked(&args.reading) && files::is_onnx(path, &args.reading) {
+    if args.reading.is_for_onnxruntime() && files::is_onnx(path, &args.reading) {
         let words = "ONNX Runtime runs the nodes in an order of its own; omit --runtime onnxruntime to reorder those of the file";
         return Err(wrong(Some(path), words));
     }

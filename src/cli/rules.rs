@@ -4,7 +4,7 @@ use std::path::Path;
 
 use memplan::{Input, InputRef, OpSequence, Strategy, report};
 
-use crate::{args::InputArgs, files, onnxruntime, tflite};
+use crate::{args::InputArgs, files, tflite};
 
 /// Describes the rules for an input, such as `in-place rows, inputs in the pool`. A strategy that puts no inputs where
 /// an output gathers them plans with all copies.
@@ -26,7 +26,7 @@ pub(crate) fn rules(
             let overlaps = if args.overlap { ", only these overlaps" } else { "" };
             Some(format!("{}, {library} kernels{overlaps}", profile()))
         }
-        Some(path) if files::is_onnx(path, args) && onnxruntime::is_asked(args) => {
+        Some(path) if files::is_onnx(path, args) && args.is_for_onnxruntime() => {
             Some("as in ONNX Runtime".to_owned())
         }
         Some(path) if files::is_onnx(path, args) => {

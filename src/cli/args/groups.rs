@@ -97,6 +97,11 @@ pub(crate) struct InputArgs {
 }
 
 impl InputArgs {
+    /// Returns whether models are read for ONNX Runtime.
+    pub(crate) fn is_for_onnxruntime(&self) -> bool {
+        self.runtime == Some(RuntimeName::Onnxruntime)
+    }
+
     /// Returns a given switch that affects only lowering.
     pub(crate) fn lowering_switch(&self) -> Option<&'static str> {
         let switches = [
