@@ -86,10 +86,10 @@ impl Planner<'_> {
         flat: &OpSequence,
     ) -> Result<ReorderedPlan, PlanError> {
         let ties = optional_ties(flat, self.lowering);
-        let options = self.orders(&found.given).limits(Limits::default().nodes(PROBE_NODES));
         if ties.len() > MAX_SETS_OF || flat.operators().len() > MAX_SIZE {
             return Ok(found);
         }
+        let options = self.orders(&found.given).limits(Limits::default().nodes(PROBE_NODES));
         let mut tried = vec![found.reordered.order.clone()];
         let all = [&ties[..]];
         for without in ties.chunks(1).chain(all) {
@@ -118,8 +118,8 @@ impl Planner<'_> {
     }
 
     /// Searches briefly for an order in which a sequence needs a smaller pool than in `given`, a plan of it, and returns the
-    /// plan in that order. This takes a few hundredths of a second at most. It searches no sequence with bodies, on several streams, or of
-    /// more than 2000 operators. [`plan_reordered`](Self::plan_reordered) may find an even smaller pool.
+    /// plan in that order. This takes a few hundredths of a second at most. It searches no sequence with bodies, on several
+    /// streams, or of more than 2000 operators. [`plan_reordered`](Self::plan_reordered) may find an even smaller pool.
     ///
     /// ```
     /// use memplan::{OpSequence, Operator, Output, Planner};

@@ -19,7 +19,7 @@ const NOT_INCLUDED: [&str; 4] = [
     "the growth of the arena by powers of two",
 ];
 
-/// What is not included if operators have bodies.
+/// Left out of the figures if operators have bodies.
 const BODIES: &str = "tensors of If, Loop and Scan bodies";
 
 fn not_included(pattern: &MemoryPattern) -> Vec<&'static str> {

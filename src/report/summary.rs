@@ -233,7 +233,7 @@ fn assumptions(plan: &Plan) -> String {
     }
     if plan.is_sorted {
         text.push_str(&wrapped(
-            "steps count in the order of execution, which is not that of the file",
+            "steps are numbered in the order of execution, not in the order of the file",
             2,
         ));
     }

@@ -65,7 +65,7 @@ impl Plan {
         report::rules(self.given.input(), None, self.options.lowering)
     }
 
-    /// What the runtime takes, for a plan of a model in its own order.
+    /// The memory pattern of the runtime, for a plan of a model that was read for it.
     fn arena_entry(&self) -> PyResult<Option<ArenaEntry>> {
         let Given::Sequence(graph) = &self.given else { return Ok(None) };
         if let Some(pattern) = graph.pattern.as_ref().filter(|_| self.inner.order.is_empty()) {
@@ -197,7 +197,7 @@ impl Plan {
         json::text(py, |out| report::write_plan_file(out, &file))
     }
 
-    /// What the runtime takes for a model, as JSON, or None.
+    /// The memory of the runtime for a model, as JSON, or None.
     #[getter]
     fn _arena(&self) -> PyResult<Option<String>> {
         let entry = self.arena_entry()?;

@@ -235,7 +235,7 @@ def test_operators_that_are_sorted_are_reported():
     assert sequence.is_sorted and sequence.operators == ["b", "a"]
     plan = memplan.plan(sequence)
     assert json.loads(plan.to_json())["sorted"] is True
-    assert "steps count in the order of execution" in " ".join(str(plan).split())
+    assert "steps are numbered in the order of execution" in " ".join(str(plan).split())
     assert not memplan.Sequence(operators[::-1], outputs=["z"], weights={}).is_sorted
 
 
