@@ -62,15 +62,29 @@ impl Planner<'_> {
     ) -> Result<PlanFit, PlanError> {
         let input = input.into();
         let start = Instant::now();
-        let prepared = match self.prepare(input) {
-            Ok(prepared) => prepared,
-            // Other choices may be possible.
-            Err(error) if choices::may_be_cured(&error) => {
-                let found = self.plan_within(input, capacity)?;
-                return Ok(judged(found, capacity));
+        let answer = self.fit_with_first_choices(input, capacity);
+        let limited = match &answer {
+            Ok(PlanFit::No(plan) | PlanFit::Unknown(plan)) if plan.scope != Scope::AllChoices => {
+                let bound = self.content_bound(input)?.filter(|&bound| bound > capacity);
+                if bound.is_some() {
+                    return Ok(PlanFit::No(Plan { content_bound: bound, ..plan.clone() }));
+                }
+                self.after(start)
             }
-            Err(error) => return Err(error),
+            Err(error) if choices::may_be_cured(error) => self.after(start),
+            _ => return answer,
         };
+        // Other choices may be possible, or may lead to a smaller pool.
+        Ok(judged(limited.plan_within(input, capacity)?, capacity))
+    }
+
+    /// Decides whether the input fits with the choices that are made first.
+    fn fit_with_first_choices(
+        &self,
+        input: InputRef<'_>,
+        capacity: Bytes,
+    ) -> Result<PlanFit, PlanError> {
+        let prepared = self.prepare(input)?;
         let lowered = Instant::now();
         let fit = |planner: &Planner<'_>, lowered: &Lowered| -> Result<PlanFit, PlanError> {
             let (answer, layout) = planner.fit_layout(&lowered.problem, capacity)?;
@@ -82,18 +96,7 @@ impl Planner<'_> {
             return Ok(PlanFit::Yes(plan));
         }
         // A plan with all copies may fit where one without them does not.
-        let answer = fit(&prepared.planner.after(lowered), &prepared.lowered)?;
-        let (PlanFit::No(plan) | PlanFit::Unknown(plan)) = &answer else { return Ok(answer) };
-        if plan.scope == Scope::AllChoices {
-            return Ok(answer);
-        }
-        let bound = self.content_bound(input)?.filter(|&bound| bound > capacity);
-        if let Some(bound) = bound {
-            return Ok(PlanFit::No(Plan { content_bound: Some(bound), ..plan.clone() }));
-        }
-        // Other choices may lead to a smaller pool.
-        let found = self.after(start).plan_within(input, capacity)?;
-        Ok(judged(found, capacity))
+        fit(&prepared.planner.after(lowered), &prepared.lowered)
     }
 
     /// Returns the strategy's layout if it fits. Otherwise, if the strategy searches, searches for

@@ -3,11 +3,12 @@
 use memplan::{
     Input, Plan, Planner, Problem, Strategy,
     planner::PlanFit,
-    problem::{ChunkId, Request},
+    problem::{ChunkId, ProblemFile, Request},
     search::Limits,
     verify::{execute, verify},
 };
 use rstest::rstest;
+use serde_json::json;
 
 use crate::chains::{sequence_of, staircases};
 
@@ -108,4 +109,35 @@ fn a_capacity_may_be_met_with_fewer_overwrites(#[values(1, 3)] seed: u64) {
     assert!(plan.pool_size <= capacity);
     assert!(!matches!(fit(Strategy::Optimal, capacity), PlanFit::Yes(_)), "seed {seed}");
     assert!(matches!(fit(Strategy::Best, bound - 1), PlanFit::No(_)));
+}
+
+/// A place that an overwrite takes away is not denied to other plans.
+#[rstest]
+#[case(7)]
+#[case(10)]
+fn an_overwrite_that_leaves_no_place_is_given_up(#[case] capacity: u64) {
+    let file: ProblemFile = serde_json::from_value(json!({
+        "format": "memplan-problem/2",
+        "pools": [{"name": "pool", "capacity": 7}],
+        "chunks": [
+            {"id": 0, "name": "low", "size": 1, "begin": 4, "end": 7},
+            {"id": 1, "name": "high", "size": 6, "begin": 5, "end": 8},
+            {"id": 2, "name": "before", "size": 4, "begin": 2, "end": 5},
+            {"id": 3, "name": "pinned", "size": 4, "begin": 7, "end": 8, "pin": {"offset": 3, "pool": "pool"}},
+        ],
+        "overwrites": [
+            {"chunk": 0, "overwritten": 2, "offset": 2},
+            {"chunk": 3, "overwritten": 1, "offset": 2},
+        ],
+    }))
+    .unwrap();
+    let problem = Problem::try_from(file).unwrap();
+    let planned = Planner::new().plan(&problem).unwrap();
+    let PlanFit::Yes(fitting) = Planner::new().fit(&problem, capacity).unwrap() else {
+        panic!("a plan of {} B exists", planned.pool_size)
+    };
+    for plan in [planned, fitting] {
+        assert_eq!(verify(&problem, &plan), []);
+        assert_eq!(plan.pool_size, 7);
+    }
 }
