@@ -12,7 +12,7 @@ use crate::{
     verify::{
         Violation,
         gathered::Gathered,
-        places::{self, Interval, Memory, Place},
+        places::{self, Interval, Memory, Place, Places},
         ranges::{self, Need},
         sharing::{Declared, Sharing},
     },
@@ -88,7 +88,7 @@ impl Contents {
 pub(super) fn count(
     sequence: &OpSequence,
     plan: &Plan,
-    places: &[Place],
+    places: &Places,
     violations: &mut Vec<Violation>,
 ) -> Contents {
     let tensors = sequence.tensors().len();
@@ -102,7 +102,8 @@ pub(super) fn count(
     let mut counter = Counter {
         sequence,
         plan,
-        places,
+        places: &places.of,
+        chunks: &places.chunks,
         contents,
         is_part: vec![false; tensors],
         viewed: places::viewed(sequence),
@@ -122,6 +123,8 @@ struct Counter<'a> {
     sequence: &'a OpSequence,
     plan: &'a Plan,
     places: &'a [Place],
+    /// By tensor: its chunk in the plan.
+    chunks: &'a [Option<usize>],
     contents: Contents,
     /// By written tensor: true if an output gathers it in place.
     is_part: Vec<bool>,
@@ -257,8 +260,11 @@ impl<'a> Counter<'a> {
             let shown = self.contents.shown[over.input];
             let old = self.contents.of[shown].as_ref().filter(|old| old.memory == memory)?;
             let shares = if over.is_overlap {
-                // Padding alone is not written over it.
-                low < old.high && old.low < low.saturating_add(size)
+                // Padding alone is not written over it, and bytes that are over are anyone's.
+                let meets = |from: Bytes, to| low < to && from < low.saturating_add(size);
+                let input = self.places[over.input].interval(self.size(over.input));
+                meets(old.low, old.high)
+                    && (self.is_linked(tensor) || input.is_some_and(|it| meets(it.low, it.high)))
             } else {
                 old.low <= low && high <= old.high
             };
@@ -288,6 +294,12 @@ impl<'a> Counter<'a> {
             is_overwritten: false,
             kept: false,
         });
+    }
+
+    /// Returns whether the plan says that the chunk of a tensor overwrites another.
+    fn is_linked(&self, tensor: usize) -> bool {
+        let chunk = self.chunks[tensor].and_then(|chunk| self.plan.chunks.get(chunk));
+        chunk.is_some_and(|chunk| chunk.overwrites.is_some())
     }
 
     /// Checks the alignment of contents that neither overwrite another nor lie inside one.

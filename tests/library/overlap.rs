@@ -294,3 +294,21 @@ fn a_capacity_is_refuted_for_all_overlaps() {
     assert!(matches!(fit(best), PlanFit::Yes(plan) if plan.pool_size == best));
     assert!(matches!(fit(best - 1), PlanFit::No(_)));
 }
+
+/// An output may lie where it could overlap its input, in bytes that nobody needs any more, without a link.
+#[test]
+fn bytes_that_are_over_need_no_link() {
+    let sequence = OpSequence::builder()
+        .operator(Operator::new("load").output(Output::new("x", 12)))
+        .operator(Operator::new("slice").inputs(["x"]).output(Output::new("v", 3).reads_at("x", 4)))
+        .operator(Operator::new("make").inputs(["v"]).output(Output::new("y", 2).overlaps("v", 4)))
+        .output("y")
+        .build()
+        .unwrap();
+    let lowering = LoweringOptions::default().overlap_limit(Some(0));
+    let plan = Planner::new().lowering(lowering).plan(&sequence).unwrap();
+    assert_eq!((plan.pool_size, plan.offset("y"), plan.offset("v")), (12, Some(0), Some(4)));
+    assert!(plan.chunks.iter().all(|chunk| chunk.overwrites.is_none()));
+    assert_eq!(verify(&sequence, &plan), []);
+    assert_eq!(execute(&sequence, &plan), []);
+}
