@@ -159,13 +159,15 @@ impl Clashes<'_> {
             if overwritten.is_some_and(|over| same.has_relatives(over.chunk)) {
                 // It must not be written over bytes that relatives of that chunk need in this step.
                 let begin = facts.problem.chunk(chunk).begin;
-                rectangles.push(Rectangle {
+                let first = facts.needs(chunk, None).into_iter().find(|need| need.begin <= begin);
+                let end = u128::from(facts.end_of_value(chunk, spot.low));
+                rectangles.extend(first.map(|Need { low, high, .. }| Rectangle {
                     owner: Owner { chunk, low: spot.low, is_written: true },
                     begin,
                     end: begin.saturating_add(1),
-                    low: spot.low,
-                    high: spot.low.saturating_add(facts.problem.chunk(chunk).size),
-                });
+                    low: to_bytes(u128::from(spot.low) + low),
+                    high: to_bytes(end.min(u128::from(spot.low) + high)),
+                }));
             }
             let needs = facts.needs(chunk, overwritten).into_iter();
             rectangles.extend(needs.map(|Need { begin, end, low, high }| Rectangle {

@@ -3,13 +3,14 @@
 
 #![cfg(feature = "files")]
 
-use std::cell::Cell;
+use std::{cell::Cell, ops::Range};
 
 use arbitrary::Unstructured;
 
 use crate::common::{alive::check, placed::Placed, shared};
 use memplan::{
     OpSequence, Operator, Output, Plan, PlannedLink, Planner, Problem, Strategy, TensorPlace,
+    problem::Request,
     report::{StepNames, explain, explain_json, summary, trace},
     verify::{Verifier, execute, verify},
 };
@@ -337,6 +338,28 @@ fn two_chunks_are_not_written_over_the_same_bytes_in_a_step() {
     let plan = Plan::from_offsets(&problem, &[0, 0, 0, 0]).unwrap();
     let found: Vec<String> = verify(&problem, &plan).iter().map(ToString::to_string).collect();
     assert!(found.iter().any(|found| found.contains("share the bytes [0, 1)")), "{found:#?}");
+}
+
+/// Two chunks are written over parts in one step. The first byte of `z` is the last of `y`.
+#[rstest]
+#[case::not_needed(1..2, true)]
+#[case::needed(0..2, false)]
+fn overwriters_of_a_step_may_share_what_one_does_not_need(
+    #[case] window: Range<u64>,
+    #[case] is_right: bool,
+) {
+    let mut problem = Problem::builder();
+    let [a, b] = [0, 0].map(|begin| problem.chunk(begin..1, 1));
+    let [of_a, of_b] = [1, 1].map(|begin| problem.chunk(begin..2, 1));
+    let [y, z] = [1, 1].map(|begin| problem.chunk(begin..3, 2));
+    problem.part(a, of_a, 0).part(b, of_b, 0);
+    problem.request(Request::overlap(y, of_a, 1)).request(Request::overlap(z, of_b, 1));
+    problem.window(z, 1..3, window);
+    let problem = problem.build().unwrap();
+    let plan = Plan::from_offsets(&problem, &[1, 2, 1, 2, 0, 1]).unwrap();
+    assert!(plan.chunks[4].overwrites.is_some() && plan.chunks[5].overwrites.is_some());
+    let found = verify(&problem, &plan);
+    assert_eq!(found.is_empty(), is_right, "{found:#?}");
 }
 
 /// On several streams, a content lives as a whole: the padding of `y` lies on bytes of `x` that only `n` reads.
