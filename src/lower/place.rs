@@ -24,7 +24,7 @@ pub(super) struct DraftChunk {
 }
 
 /// The state of a variable in a chunk, which outlives the sequence. A required update moves the
-/// state to the overwriter.
+/// state of the bytes that it writes to the overwriter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Variable {
     No,
@@ -108,8 +108,11 @@ impl Places {
             let old = &mut self.chunks[overwritten.index()];
             let (variable, whole) = (old.variable, old.size);
             let new = &mut self.chunks[overwriter.index()];
-            if variable == Variable::Outside || new.size == whole {
+            let is_whole = new.size == whole;
+            if variable == Variable::Outside || is_whole {
                 new.variable = variable;
+            }
+            if is_whole {
                 self.chunks[overwritten.index()].variable = Variable::No;
             }
         }

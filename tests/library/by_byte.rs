@@ -288,6 +288,28 @@ fn nothing_is_written_over_what_is_kept(#[case] offset: u64, #[case] size: u64) 
     assert_eq!(execute(&sequence, &plan).len(), 1);
 }
 
+/// After an update of one byte of a variable that was updated as a whole before, the other bytes are its state as well.
+#[test]
+fn nothing_is_written_over_the_rest_of_an_updated_variable() {
+    let mut builder = OpSequence::builder();
+    builder.weight("w", Some(16));
+    let sequence = builder
+        .operator(Operator::new("all").inputs(["w"]).output(Output::new("x", 16).updates("w", 0)))
+        .operator(
+            Operator::new("some")
+                .inputs(["x"])
+                .output(Output::new("y", 1).updates("x", 4))
+                .output(Output::new("v", 1).reads_at("x", 14)),
+        )
+        .operator(Operator::new("read").inputs(["v"]).output(Output::new("z", 1).overwrites("v")))
+        .output("y")
+        .build()
+        .unwrap();
+    let plan = Planner::new().plan(&sequence).unwrap();
+    assert_eq!((verify(&sequence, &plan), execute(&sequence, &plan)), (vec![], vec![]));
+    assert_eq!(plan.offset("z"), Some(0), "in the pool");
+}
+
 /// Both outputs of the last operator are written over the same byte: `a` lies inside `b`.
 #[test]
 fn two_outputs_are_not_written_over_the_same_bytes_in_a_step() {
