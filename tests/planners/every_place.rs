@@ -167,7 +167,8 @@ fn no_choice_has_a_plan(text: &Value, error: &ProblemError, counts: &mut Counts)
     };
     counts.errors += 1;
     // Several optional overwrites may exclude each other. Which are taken is decided before places are looked at, so a
-    // refused problem may have a plan with others; with none or with the only one it has none.
+    // refused problem may have a plan with others; with none or with the only one it has none. Required overwrites are
+    // decided before all optional ones, so one that only an optional one makes possible is refused, too.
     let optional = judge.requests.iter().filter(|request| !request.required).count();
     let is_optional = |(new, link): (usize, &Option<Over>)| {
         let is_it = |over: Over| {
@@ -175,8 +176,9 @@ fn no_choice_has_a_plan(text: &Value, error: &ProblemError, counts: &mut Counts)
         };
         link.is_some_and(|over| !is_it(over))
     };
+    let needs_none = optional > 1 || matches!(error, RequiredOverwrite { .. });
     let counts_here =
-        |links: &Vec<Option<Over>>| optional < 2 || !links.iter().enumerate().any(is_optional);
+        |links: &Vec<Option<Over>>| !needs_none || !links.iter().enumerate().any(is_optional);
     for links in choices.into_iter().filter(counts_here) {
         match better_plan(&judge, &links, None) {
             Ok(None) => {}
