@@ -45,7 +45,9 @@ fn the_cost_is_least(#[case] name: &str, #[case] capacity: u64, #[case] cost: u6
 }
 
 #[rstest]
+#[case("t_gpt1", 1_883_456, 6870)]
 #[case("t_gpt1", 2_156_505, 2710)]
+#[case("t_vit1", 3_725_696, 11_132)]
 #[case("t_vit1", 3_793_484, 8455)]
 #[case("t_vit1", 4_147_788, 4988)]
 fn the_cost_of_shared_steps_is_least(#[case] name: &str, #[case] capacity: u64, #[case] cost: u64) {
