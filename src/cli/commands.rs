@@ -104,7 +104,7 @@ pub(crate) fn plan(args: &PlanArgs) -> Result<Verdict, Failure> {
         if args.reorder { Some(look_for_order(&input, path, reading, planning)?) } else { None };
     let plan = match (&found, args.capacity) {
         (Some(found), Some(capacity)) if found.plan.pool_size > capacity => {
-            say(&refusal_of_orders(found, capacity, &rules()));
+            say(&format!("{}{OTHER_WAYS}", refusal_of_orders(found, capacity, &rules())));
             return Ok(Verdict::Bad);
         }
         (Some(found), _) => found.plan.clone(),
@@ -114,7 +114,7 @@ pub(crate) fn plan(args: &PlanArgs) -> Result<Verdict, Failure> {
         (None, Some(capacity)) => match fit(&input, path, reading, planning, capacity)? {
             PlanFit::Yes(plan) => plan,
             PlanFit::No(plan) => {
-                say(&refusal(&plan, capacity, &rules()));
+                say(&format!("{}{}", refusal(&plan, capacity, &rules()), remedy(&input)));
                 return Ok(Verdict::Bad);
             }
             PlanFit::Unknown(plan) => {
@@ -264,6 +264,19 @@ fn look_for_order(
 ) -> Result<ReorderedPlan, Failure> {
     let planner = planning.planner(reading, input, path);
     reorder::look(input, path, &planner, planning.searching.order_limits())
+}
+
+/// What may help where no order fits.
+const OTHER_WAYS: &str = "; recomputation (memplan recompute) may need less";
+
+/// What may help where no plan fits.
+const fn remedy(input: &Input) -> &'static str {
+    match input {
+        Input::Sequence(_) => {
+            "; another order (--reorder) or recomputation (memplan recompute) may need less"
+        }
+        Input::Problem(_) => "; 'memplan explain --capacity' names chunks that do not fit together",
+    }
 }
 
 /// Reports that no plan fits in any of the orders found.

@@ -9,6 +9,14 @@ pub enum ImportError {
     /// The text is not JSON, or not in the format that it states.
     #[error("{0}")]
     Json(#[from] serde_json::Error),
+    /// The file has no content.
+    #[error("the file is empty")]
+    Empty,
+    /// The text is not JSON.
+    #[error(
+        "this is not JSON, which begins with '{{'; if the file is in another format, state it with --format"
+    )]
+    NotJson,
     /// A JSON object does not state its format.
     #[error(
         "no \"format\" that memplan supports (found {found}); expected \"memplan-sequence/1\" or \"/2\", \"memplan-problem/1\" or \"/2\", or \"memplan-plan/1\" or \"/2\""

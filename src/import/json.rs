@@ -13,6 +13,11 @@ struct Head {
 }
 
 fn format(bytes: &[u8]) -> Result<Option<String>, ImportError> {
+    match bytes.iter().find(|byte| !byte.is_ascii_whitespace()) {
+        None => return Err(ImportError::Empty),
+        Some(b'{' | b'[' | b'"') => {}
+        Some(_) => return Err(ImportError::NotJson),
+    }
     Ok(serde_json::from_slice::<Head>(bytes)?.format)
 }
 

@@ -19,7 +19,7 @@ const FULL: &str = "memplan-plan/2";
 
 /// A plan in its JSON form. It is not checked and may be wrong in any way: verify it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object that describes a plan")]
 #[non_exhaustive]
 pub struct PlanFile {
     /// `memplan-plan/1`, or `memplan-plan/2` if there are pools.
@@ -114,7 +114,7 @@ pub struct PlanFile {
 
 /// The plan of a sequence that an operator runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object that describes a body")]
 struct BodyEntry {
     step: Step,
     body: usize,
@@ -124,7 +124,7 @@ struct BodyEntry {
 
 /// A pool.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object that describes a pool")]
 struct PoolEntry {
     name: Box<str>,
     size: Bytes,
@@ -154,7 +154,7 @@ const fn is_one(bytes: &Bytes) -> bool {
 
 /// A chunk that lies inside another.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object that describes a part")]
 struct PartEntry {
     chunk: u64,
     whole: u64,
@@ -163,7 +163,7 @@ struct PartEntry {
 
 /// Steps in which a chunk needs only the bytes `[low, high)` from its start; none in a hole.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object that describes a window")]
 struct WindowEntry {
     chunk: u64,
     begin: Step,
@@ -208,7 +208,7 @@ impl WindowEntry {
 
 /// A planned chunk.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object that describes a chunk")]
 struct ChunkEntry {
     id: u64,
     name: Box<str>,
@@ -232,7 +232,7 @@ impl ChunkEntry {
 
 /// An overwrite link.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object that describes an overwrite")]
 struct LinkEntry {
     chunk: u64,
     #[serde(default)]
@@ -244,7 +244,7 @@ struct LinkEntry {
 /// A planned tensor: in a chunk, at an offset in the pool; or in a supplied tensor, at an offset in
 /// it; or without bytes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object that describes a tensor")]
 struct TensorEntry {
     name: Box<str>,
     #[serde(default)]

@@ -17,7 +17,7 @@ const FULL: &str = "memplan-problem/2";
 
 /// A problem as it stands in a JSON file, not yet checked.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object that describes a problem")]
 #[non_exhaustive]
 pub struct ProblemFile {
     /// `memplan-problem/1`, or `memplan-problem/2` if a key is used that only format 2 has.
@@ -49,7 +49,7 @@ pub struct ProblemFile {
 
 /// A pool in a problem file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object that describes a pool")]
 struct PoolEntry {
     /// Its name; no two pools have the same.
     name: Box<str>,
@@ -75,7 +75,7 @@ struct PoolEntry {
 
 /// A chunk that lies inside another, in a problem file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object that describes a part")]
 struct PartEntry {
     /// Id of the chunk inside.
     chunk: u64,
@@ -87,7 +87,7 @@ struct PartEntry {
 
 /// A window in a problem file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object that describes a window")]
 struct WindowEntry {
     /// First step.
     begin: Step,
@@ -101,7 +101,7 @@ struct WindowEntry {
 
 /// A pin in a problem file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object that describes a pin")]
 struct PinEntry {
     /// The name of the pool; may be omitted if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -112,7 +112,7 @@ struct PinEntry {
 
 /// A chunk in a problem file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object that describes a chunk")]
 struct ChunkEntry {
     /// An arbitrary number, unique in its file.
     id: u64,
@@ -150,7 +150,7 @@ struct ChunkEntry {
 
 /// A request to overwrite in a problem file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object that describes an overwrite")]
 struct OverwriteEntry {
     /// Id of the overwriter.
     chunk: u64,

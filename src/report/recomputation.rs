@@ -87,7 +87,11 @@ fn fitting(found: &RecomputedFit, given: &OpSequence) -> String {
     if twice.is_empty() {
         return report;
     }
-    report += &hanging("\n", "These run twice; what they make is not kept in between:", 0);
+    report += &hanging(
+        "\n",
+        "These run twice; what they make is not kept in between (steps as given):",
+        0,
+    );
     let mut saved: Vec<(Bytes, usize, usize)> = of
         .later
         .iter()
@@ -124,7 +128,8 @@ fn share(part: u64, whole: u64) -> String {
     format!("{:.1} %", 100.0 * part as f64 / whole.max(1) as f64)
 }
 
-/// Returns a table of a curve: the capacity, what it costs, and the bound on that.
+/// Returns a table of a curve: the capacity, what it costs, and the bound on that. What is the answer to several
+/// capacities is one row, with the bound of the least.
 #[must_use]
 pub fn recompute_curve(curve: &Curve) -> String {
     let line = |[alive, part, extra, cost, bound]: [String; 5]| {
@@ -132,8 +137,9 @@ pub fn recompute_curve(curve: &Curve) -> String {
     };
     let heads = ["alive", "of given", "extra", "extra cost", "bound"];
     let mut table = line(heads.map(str::to_owned));
-    for point in &curve.points {
-        let found = &point.found;
+    let mut points: Vec<_> = curve.points.iter().map(|point| &point.found).collect();
+    points.dedup_by_key(|found| (found.peak, found.extra_cost));
+    for found in points {
         table.push_str(&line([
             format!("{:#}", Size(found.peak)),
             share(found.peak, curve.given_peak),

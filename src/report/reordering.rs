@@ -23,6 +23,15 @@ const NO_BOUND: &str = "no bound is counted where outputs may begin below inputs
 /// The width of a label.
 const LABEL: usize = 16;
 
+/// Returns whether each operator has to run after the one before it.
+fn is_only_order(sequence: &OpSequence) -> bool {
+    sequence.operators().windows(2).zip(0..).all(|(pair, before)| {
+        let [first, second] = pair else { return false };
+        let reads = second.inputs.iter().any(|input| first.outputs.contains(input));
+        reads || second.after.contains(&before)
+    })
+}
+
 /// Reports that an order is better, and by how much, or that none is better (proven), or that none
 /// was found. For a better order, it names the operators whose new places save memory.
 #[must_use]
@@ -34,7 +43,12 @@ pub fn reordering(found: &ReorderedPlan, given: &OpSequence) -> String {
     if !order.is_better() {
         let stays = format!("pool {}, peak {}", Size(before), Size(order.given_peak));
         return if order.is_proven() {
-            row("proven", "no order is better".to_owned()) + &row("unchanged", stays)
+            let words = if is_only_order(given) {
+                "the operators have to run in this order"
+            } else {
+                "no order is better"
+            };
+            row("proven", words.to_owned()) + &row("unchanged", stays)
         } else {
             let words = match order.lower_bound {
                 0 => NO_BOUND.to_owned(),

@@ -29,7 +29,7 @@ const FULL: &str = "memplan-sequence/2";
 /// An operator sequence as it stands in a JSON file, not yet checked. Inputs of operators that are
 /// neither produced nor listed are weights of unknown size.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object that describes a sequence")]
 #[non_exhaustive]
 pub struct SequenceFile {
     /// `memplan-sequence/1`, or `memplan-sequence/2` if a key is used that only format 2 has.
@@ -53,7 +53,7 @@ pub struct SequenceFile {
 
 /// A supplied tensor.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object that describes a tensor")]
 #[non_exhaustive]
 pub struct TensorEntry {
     /// Its name.
@@ -67,7 +67,7 @@ pub struct TensorEntry {
 
 /// An operator.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object that describes an operator")]
 #[non_exhaustive]
 pub struct OperatorEntry {
     /// Its name, which need not be unique; empty if omitted.
@@ -118,7 +118,7 @@ fn is_one(cost: &u64) -> bool {
 
 /// A sequence within an operator.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object that describes a body")]
 #[non_exhaustive]
 pub struct BodyEntry {
     /// Tensors supplied for each run.
@@ -136,7 +136,7 @@ pub struct BodyEntry {
 
 /// An output of an operator; at most one of `reads`, `overwrites` and `gathers`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object that describes an output")]
 #[non_exhaustive]
 pub struct OutputEntry {
     /// Its name.
@@ -162,7 +162,7 @@ pub struct OutputEntry {
 
 /// A read dependency.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object that describes a view")]
 #[non_exhaustive]
 pub struct ReadEntry {
     /// The viewed input.
@@ -177,7 +177,7 @@ pub struct ReadEntry {
 
 /// A write dependency.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object that describes an overwrite")]
 #[non_exhaustive]
 pub struct OverwriteEntry {
     /// The overwritten input.
@@ -196,7 +196,7 @@ pub struct OverwriteEntry {
 
 /// A gathered input.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object that describes a gathered input")]
 #[non_exhaustive]
 pub struct GatherEntry {
     /// The input.

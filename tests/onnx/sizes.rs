@@ -209,7 +209,7 @@ fn inputs_have_the_shapes_that_are_given() {
     assert_eq!(error, "the shape given for 'x' is [2], but the model has [?, 3]");
     let options = ImportOptions::default().shape("z", [None]);
     let error = read_text(text, &options).unwrap_err().to_string();
-    assert!(error.contains("is called 'z'"), "{error}");
+    assert!(error.ends_with("is called 'z'; its input is 'x'"), "{error}");
 }
 
 // Sizes that the model declares.

@@ -296,9 +296,17 @@ fn a_plan_of_another_input_is_wrong() {
 
 #[test]
 fn json_that_is_not_an_object_is_refused() {
-    for text in ["null", "3", "\"memplan\""] {
+    let object = "an object with the key `format`";
+    let not_json = "this is not JSON, which begins with '{'";
+    let cases = [
+        ("null", not_json),
+        ("3", not_json),
+        ("\"memplan\"", object),
+        (" \n", "the file is empty"),
+    ];
+    for (text, words) in cases {
         let (_folder, path) = file("input.json", text);
-        assert_refused(&memplan(&["plan", &path]), &path, "an object with the key `format`");
+        assert_refused(&memplan(&["plan", &path]), &path, words);
     }
 }
 

@@ -102,10 +102,15 @@ pub enum OnnxError {
         remedy: String,
     },
     /// A shape is given for a tensor that the model does not have.
-    #[error("no input of the model, and no output of an operator, is called '{name}'")]
+    #[error(
+        "no input of the model, and no output of an operator, is called '{name}'; {}",
+        list_inputs(inputs)
+    )]
     UnknownTensor {
         /// The name given.
         name: String,
+        /// The names of the model's inputs.
+        inputs: Vec<String>,
     },
     /// Scratch memory is given for an operator that the model does not have.
     #[error(
@@ -379,6 +384,21 @@ fn no_name(name: &str) -> &'static str {
         "; it is no name: each dimension that is marked so has a size of its own, so give shapes with --shape"
     } else {
         ""
+    }
+}
+
+/// The most inputs that an error lists.
+const LISTED: usize = 8;
+
+fn list_inputs(inputs: &[String]) -> String {
+    let listed = inputs.iter().take(LISTED).map(|name| format!("'{name}'"));
+    let listed = listed.collect::<Vec<_>>().join(", ");
+    match inputs.len() {
+        0 => "the model has no inputs".to_owned(),
+        count @ ..=LISTED => {
+            format!("its {} {listed}", if count == 1 { "input is" } else { "inputs are" })
+        }
+        count => format!("its inputs are {listed} and {} more", count - LISTED),
     }
 }
 

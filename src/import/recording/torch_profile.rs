@@ -21,6 +21,7 @@ const CPU_ALIGNMENT: Bytes = 64;
 const DEVICE_ALIGNMENT: Bytes = 512;
 
 #[derive(Deserialize)]
+#[serde(expecting = "an object with the key `traceEvents`")]
 struct Object<'a> {
     #[serde(borrow, rename = "traceEvents")]
     events: Vec<Event<'a>>,
@@ -28,6 +29,7 @@ struct Object<'a> {
 
 /// An event. Those without a time are of no interest.
 #[derive(Deserialize)]
+#[serde(expecting = "an object that describes an event of a profile")]
 struct Event<'a> {
     #[serde(borrow, default)]
     name: Cow<'a, str>,

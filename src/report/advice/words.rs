@@ -50,7 +50,7 @@ fn sentence(change: &Change, steps: StepNames<'_>) -> String {
             format!("without what {} pass to each other{next}", run(range))
         }
         Change::Halves(range) => {
-            format!("with {} run twice, each time for half of their results", run(range))
+            format!("with {} computed in two halves, one after the other", run(range))
         }
     }
 }

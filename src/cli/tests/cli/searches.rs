@@ -21,7 +21,7 @@ use crate::{
 #[case::yes(&["--strategy", "naive", "--capacity", "24576"], 0, "fits the capacity of 24.0 KiB (24 576 B)\n")]
 #[case::yes_in_another_unit(&["--capacity", "15KiB"], 0, "fits the capacity of 15.0 KiB (15 360 B)\n")]
 #[case::no_by_live_bytes(&["--strategy", "naive", "--capacity", "14335"], 1,
-    "does not fit: capacity 14.0 KiB (14 335 B), but every plan needs at least 14.0 KiB (14 336 B) (proven) under these rules: in-place as declared\n")]
+    "does not fit: capacity 14.0 KiB (14 335 B), but every plan needs at least 14.0 KiB (14 336 B) (proven) under these rules: in-place as declared; another order (--reorder) or recomputation (memplan recompute) may need less\n")]
 #[case::yes_with_an_overwrite_less(&["--capacity", "14336"], 0, "fits the capacity of 14.0 KiB (14 336 B)\n")]
 #[case::not_known(&["--strategy", "naive", "--capacity", "15360"], 1,
     "unknown: the smallest pool found so far, 21.0 KiB (21 504 B), exceeds the capacity of 15.0 KiB (15 360 B); it is 1.500 x the peak, 14.0 KiB (14 336 B); --strategy optimal searches for a plan that fits\n")]
@@ -67,7 +67,7 @@ const TIED: &str = "tests/fixtures/tied.json";
 #[test]
 fn a_search_proves_that_no_plan_fits() {
     let run = memplan(&["plan", TIED, "--strategy", "optimal", "--capacity", "15359"]);
-    let answer = "memplan: does not fit: capacity 15.0 KiB (15 359 B), but every plan needs at least 15.0 KiB (15 360 B) (proven) under these rules: chunks and links as given\n";
+    let answer = "memplan: does not fit: capacity 15.0 KiB (15 359 B), but every plan needs at least 15.0 KiB (15 360 B) (proven) under these rules: chunks and links as given; 'memplan explain --capacity' names chunks that do not fit together\n";
     assert_eq!((run.code, run.out.as_str(), run.err.as_str()), (1, "", answer));
 }
 

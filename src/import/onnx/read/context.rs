@@ -57,7 +57,12 @@ impl<'a> Context<'a> {
         let given = options.shapes.keys().chain(options.types.keys()).chain(options.values.keys());
         let mut given = given.chain(options.states.keys()).chain(tensors);
         if let Some(name) = given.find(|name| !has_tensor(graph, name)) {
-            return Err(OnnxError::UnknownTensor { name: name.clone() });
+            let is_weight = |name: &&str| {
+                graph.initializer.iter().any(|tensor| tensor.name.as_deref() == Some(name))
+            };
+            let names = graph.input.iter().filter_map(|value| value.name.as_deref());
+            let inputs = names.filter(|name| !is_weight(name)).map(str::to_owned).collect();
+            return Err(OnnxError::UnknownTensor { name: name.clone(), inputs });
         }
         if let Some(name) = options.workspaces.stated().find(|name| !has_operator(graph, name)) {
             return Err(OnnxError::UnknownOperator { name: name.to_owned() });
