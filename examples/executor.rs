@@ -9,7 +9,8 @@
 use std::{collections::HashMap, error::Error, ops::Range};
 
 use memplan::{
-    InputMemory, Location, OpSequence, Operator, Output, OutputMemory, Planner, sequence::TensorId,
+    InputMemory, OpSequence, Operator, Output, OutputMemory, Planner, RuntimePlace,
+    sequence::TensorId,
 };
 
 /// Images are squares whose sides have this many pixels.
@@ -238,7 +239,7 @@ fn run_in_pool(network: &Network, image: &[f32]) -> Result<(Vec<f32>, usize), Bo
             OutputMemory::View | OutputMemory::Supplied { .. } => {}
         }
     }
-    let Location::Pool(range) = placement.tensor(network.result) else {
+    let RuntimePlace::Pool(range) = placement.tensor(network.result) else {
         return Err("the output lies outside the pool".into());
     };
     let (start, end) = (usize::try_from(range.start / 4)?, usize::try_from(range.end / 4)?);

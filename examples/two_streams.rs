@@ -79,7 +79,7 @@ impl Program {
     pub fn new(sequence: &OpSequence, plan: &Plan) -> Result<Self, Box<dyn Error>> {
         let placement = plan.placement(sequence)?;
         let place = |tensor: &TensorId| match placement.tensor(*tensor) {
-            memplan::Location::Pool(bytes) => cells(bytes.clone()),
+            memplan::RuntimePlace::Pool(bytes) => cells(bytes.clone()),
             _ => 0..0,
         };
         let works = sequence.operators().iter().enumerate().map(|(step, operator)| {

@@ -35,8 +35,8 @@ impl InputRef<'_> {
         match self {
             Self::Sequence(sequence) => lower(sequence, options),
             Self::Problem(problem) => {
-                let (homes, refused, runs) = (Vec::new(), Vec::new(), Vec::new());
-                Ok(Lowered { problem: problem.clone(), homes, refused, runs })
+                let (places, refused, runs) = (Vec::new(), Vec::new(), Vec::new());
+                Ok(Lowered { problem: problem.clone(), places, refused, runs })
             }
         }
     }

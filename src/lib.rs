@@ -77,8 +77,8 @@ pub mod verify;
 pub use input::{Input, InputRef};
 pub use limits::{Limits, Observer, Progress};
 pub use plan::{
-    InputMemory, Layout, Location, OutputMemory, Placement, PlacementError, Plan, PlanError,
-    PlannedBody, PlannedChunk, PlannedLink, PlannedTensor, StepMemory, TensorPlace,
+    InputMemory, Layout, OutputMemory, Placement, PlacementError, Plan, PlanError, PlannedBody,
+    PlannedChunk, PlannedLink, PlannedTensor, RuntimePlace, StepMemory, TensorPlace,
 };
 pub use planner::Planner;
 pub use problem::{Problem, ProblemError};

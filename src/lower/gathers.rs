@@ -12,7 +12,7 @@ use tracing::debug;
 
 use crate::{
     OpSequence, Problem,
-    lower::{Home, Lowered, Obstacle, Refused},
+    lower::{Lowered, LoweredPlace, Obstacle, Refused},
     problem::{ChunkId, Gathered, RejectReason, Request, demands::Part},
     sequence::{Dependency, Gather, Origin, TensorId},
 };
@@ -26,13 +26,13 @@ struct Concat {
 
 /// Puts inputs into the outputs that gather them, where that is possible and costs no memory.
 pub(crate) fn accept(sequence: &OpSequence, lowered: Lowered) -> Lowered {
-    let Lowered { problem, homes, mut refused, runs } = lowered;
+    let Lowered { problem, places, mut refused, runs } = lowered;
     let mut refuse = |output: TensorId, input: TensorId, reason: RejectReason| {
         let name = |tensor: TensorId| &*sequence.tensor(tensor).name;
         debug!(target: "memplan::lower", output = name(output), input = name(input), %reason, "gather dropped");
         refused.push(Refused { output, input, obstacle: Obstacle::RejectReason(reason) });
     };
-    let concats = concats(sequence, &problem, &homes, &mut refuse);
+    let concats = concats(sequence, &problem, &places, &mut refuse);
     let parts: Vec<Vec<Part>> =
         concats.iter().map(|concat| concat.parts.iter().map(|&(_, part)| part).collect()).collect();
     let Gathered { problem, refused: missing, lost } = problem.gather(&parts);
@@ -46,15 +46,15 @@ pub(crate) fn accept(sequence: &OpSequence, lowered: Lowered) -> Lowered {
             refuse(output, input, reason);
         }
     }
-    refused.extend(lost_overwrites(sequence, &homes, lost));
-    Lowered { problem, homes, refused, runs }
+    refused.extend(lost_overwrites(sequence, &places, lost));
+    Lowered { problem, places, refused, runs }
 }
 
 /// The outputs that gather inputs, the largest first, with the inputs that are chunks of the pool.
 fn concats(
     sequence: &OpSequence,
     problem: &Problem,
-    homes: &[Home],
+    places: &[LoweredPlace],
     refuse: &mut impl FnMut(TensorId, TensorId, RejectReason),
 ) -> Vec<Concat> {
     let mut concats = Vec::new();
@@ -64,23 +64,25 @@ fn concats(
         else {
             continue;
         };
-        let Home::Chunk { chunk: whole, .. } = homes[output.index()] else { continue };
+        let LoweredPlace::Chunk { chunk: whole, .. } = places[output.index()] else { continue };
         let mut parts: Vec<(TensorId, Part)> = Vec::new();
         let mut inside: HashSet<ChunkId> = HashSet::new();
         for &Gather { input, offset } in gathers {
             let size = sequence.tensor(input).size;
-            match homes[input.index()] {
-                Home::Nowhere => {}
-                Home::Supplied { .. } => refuse(output, input, RejectReason::OutsideThePool),
-                Home::Chunk { chunk, offset: at }
+            match places[input.index()] {
+                LoweredPlace::Nowhere => {}
+                LoweredPlace::Supplied { .. } => {
+                    refuse(output, input, RejectReason::OutsideThePool);
+                }
+                LoweredPlace::Chunk { chunk, offset: at }
                     if at > 0 || size != Some(problem.chunk(chunk).size) =>
                 {
                     refuse(output, input, RejectReason::NotAllOfItsChunk);
                 }
-                Home::Chunk { chunk, .. } if !inside.insert(chunk) => {
+                LoweredPlace::Chunk { chunk, .. } if !inside.insert(chunk) => {
                     refuse(output, input, RejectReason::PartTwice);
                 }
-                Home::Chunk { chunk, .. } => {
+                LoweredPlace::Chunk { chunk, .. } => {
                     parts.push((input, Part { part: chunk, whole, offset }));
                 }
             }
@@ -96,15 +98,15 @@ fn concats(
 /// The overwrites that parts have made impossible.
 fn lost_overwrites(
     sequence: &OpSequence,
-    homes: &[Home],
+    places: &[LoweredPlace],
     lost: Vec<(Request, RejectReason)>,
 ) -> Vec<Refused> {
     let pair = |request: Request| (request.overwriter, request.overwritten);
     let lost: HashMap<(ChunkId, ChunkId), RejectReason> =
         lost.into_iter().map(|(request, reason)| (pair(request), reason)).collect();
-    let chunk = |tensor: TensorId| match homes[tensor.index()] {
-        Home::Chunk { chunk, .. } => Some(chunk),
-        Home::Supplied { .. } | Home::Nowhere => None,
+    let chunk = |tensor: TensorId| match places[tensor.index()] {
+        LoweredPlace::Chunk { chunk, .. } => Some(chunk),
+        LoweredPlace::Supplied { .. } | LoweredPlace::Nowhere => None,
     };
     let mut refused = Vec::new();
     for &output in sequence.operators().iter().flat_map(|operator| &operator.outputs) {

@@ -47,7 +47,7 @@ pub(crate) use ties::{
 /// The place of a tensor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Home {
+pub enum LoweredPlace {
     /// In a chunk of the pool, at an offset in bytes.
     Chunk {
         /// The chunk.
@@ -92,7 +92,7 @@ pub struct Lowered {
     /// The chunks. The label of a chunk is the name of the tensor that it was made for.
     pub problem: Problem,
     /// The place of each tensor, by [`TensorId`].
-    pub homes: Vec<Home>,
+    pub places: Vec<LoweredPlace>,
     /// The requests to overwrite and to gather that were not accepted.
     pub refused: Vec<Refused>,
     /// The runs of chunks whose bytes are needed for different times.
@@ -252,15 +252,17 @@ fn build(
             problem.request(crate::problem::Request { overwriter, overwritten, ..request });
         }
     }
-    let homes = places
+    let places = places
         .tensors
         .iter()
         .map(|place| match *place {
-            None => Home::Nowhere,
+            None => LoweredPlace::Nowhere,
             Some((chunk, offset)) => match (ids[chunk.index()], outside(chunk)) {
-                (Some(chunk), _) => Home::Chunk { chunk, offset },
-                (None, Some((tensor, base))) => Home::Supplied { tensor, offset: base + offset },
-                (None, None) => Home::Nowhere,
+                (Some(chunk), _) => LoweredPlace::Chunk { chunk, offset },
+                (None, Some((tensor, base))) => {
+                    LoweredPlace::Supplied { tensor, offset: base + offset }
+                }
+                (None, None) => LoweredPlace::Nowhere,
             },
         })
         .collect();
@@ -270,5 +272,5 @@ fn build(
         }
         _ => SequenceError::TooManyTensors,
     })?;
-    Ok(Lowered { problem, homes, refused: links.refused, runs })
+    Ok(Lowered { problem, places, refused: links.refused, runs })
 }

@@ -22,7 +22,7 @@ pub use error::PlanError;
 pub use file::{PlanFile, PlanFileError};
 pub use layout::{Layout, ObjectTable};
 pub use offsets::OffsetsError;
-pub use placement::{Location, Placement, PlacementError};
+pub use placement::{Placement, PlacementError, RuntimePlace};
 use pools::planned_pools;
 pub use pools::{PlannedPart, PlannedPool};
 #[cfg(feature = "serde")]
@@ -35,7 +35,7 @@ use std::{collections::BTreeMap, ops::Range};
 
 use crate::{
     Bytes, InputRef, OpSequence, Problem, Step, Strategy,
-    lower::{Home, Lowered, LoweringOptions},
+    lower::{Lowered, LoweredPlace, LoweringOptions},
     problem::{
         ChunkId, Link, ProblemError,
         demands::{PeakSet, Place},
@@ -246,7 +246,7 @@ impl Plan {
     ) -> Self {
         let plan = Self::of_problem(&lowered.problem, strategy, layout);
         let sequence = input.sequence();
-        let tensors = sequence.map(|sequence| planned_tensors(sequence, &lowered.homes, layout));
+        let tensors = sequence.map(|sequence| planned_tensors(sequence, &lowered.places, layout));
         let dims = sequence.map(|sequence| sequence.dims().clone()).unwrap_or_default();
         let undeclared = sequence.map(OpSequence::undeclared).unwrap_or_default();
         let undeclared = undeclared.into_iter().map(Into::into).collect();
@@ -443,26 +443,30 @@ impl Plan {
 }
 
 /// Returns the supplied tensors that lie in the pool, followed by the outputs of the operators.
-fn planned_tensors(sequence: &OpSequence, homes: &[Home], layout: &Layout) -> Vec<PlannedTensor> {
+fn planned_tensors(
+    sequence: &OpSequence,
+    places: &[LoweredPlace],
+    layout: &Layout,
+) -> Vec<PlannedTensor> {
     let produced = sequence.operators().iter().flat_map(|operator| &operator.outputs);
-    let in_pool = |home: &Home| matches!(home, Home::Chunk { .. });
-    let supplied = (0..).map(TensorId).zip(homes).filter_map(|(id, home)| {
+    let in_pool = |place: &LoweredPlace| matches!(place, LoweredPlace::Chunk { .. });
+    let supplied = (0..).map(TensorId).zip(places).filter_map(|(id, place)| {
         let supplied = !matches!(sequence.tensor(id).origin, Origin::Output { .. });
-        (supplied && in_pool(home)).then_some(id)
+        (supplied && in_pool(place)).then_some(id)
     });
     supplied
         .chain(produced.copied())
         .map(|id| {
             let tensor = sequence.tensor(id);
-            let place = match homes[id.index()] {
-                Home::Chunk { chunk, offset } => TensorPlace::Pool {
+            let place = match places[id.index()] {
+                LoweredPlace::Chunk { chunk, offset } => TensorPlace::Pool {
                     chunk: chunk.index(),
                     offset: layout.offset(chunk) + offset,
                 },
-                Home::Supplied { tensor, offset } => {
+                LoweredPlace::Supplied { tensor, offset } => {
                     TensorPlace::Supplied { tensor: sequence.tensor(tensor).name.clone(), offset }
                 }
-                Home::Nowhere => TensorPlace::Nowhere,
+                LoweredPlace::Nowhere => TensorPlace::Nowhere,
             };
             PlannedTensor {
                 name: tensor.name.clone(),

@@ -14,7 +14,7 @@ pub struct Placement<'a> {
     pub(super) sequence: &'a OpSequence,
     pub(super) pool_size: Bytes,
     /// The place of each tensor, by [`TensorId`].
-    tensors: Vec<Location>,
+    tensors: Vec<RuntimePlace>,
     /// The workspace of each step.
     workspaces: Vec<Option<Range<Bytes>>>,
 }
@@ -22,7 +22,7 @@ pub struct Placement<'a> {
 /// The place of a tensor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Location {
+pub enum RuntimePlace {
     /// In these bytes of the pool.
     Pool(Range<Bytes>),
     /// In the memory of a supplied tensor: its own, or that of the tensor that it is a view of.
@@ -108,7 +108,7 @@ impl Plan {
             return Err(PlacementError::SeveralPools);
         }
         let pool_size = self.pool_size;
-        let mut placed: Vec<Option<Location>> = vec![None; sequence.tensors().len()];
+        let mut placed: Vec<Option<RuntimePlace>> = vec![None; sequence.tensors().len()];
         let find = |name: &str| {
             let unknown = || PlacementError::UnknownTensor { tensor: name.to_owned() };
             sequence.tensor_id(name).ok_or_else(unknown)
@@ -122,26 +122,28 @@ impl Plan {
             }
             placed[id.index()] = Some(match &planned.place {
                 TensorPlace::Pool { offset, .. } => {
-                    Location::Pool(in_pool(pool_size, *offset, size, || planned.name.to_string())?)
+                    RuntimePlace::Pool(in_pool(pool_size, *offset, size, || {
+                        planned.name.to_string()
+                    })?)
                 }
                 TensorPlace::Supplied { tensor, offset } => {
-                    Location::Supplied { tensor: find(tensor)?, offset: *offset }
+                    RuntimePlace::Supplied { tensor: find(tensor)?, offset: *offset }
                 }
-                TensorPlace::Nowhere => Location::Nowhere,
+                TensorPlace::Nowhere => RuntimePlace::Nowhere,
             });
         }
         let mut tensors = Vec::with_capacity(placed.len());
-        for (at, (tensor, location)) in sequence.tensors().iter().zip(placed).enumerate() {
+        for (at, (tensor, place)) in sequence.tensors().iter().zip(placed).enumerate() {
             let size = tensor.size.unwrap_or(0);
             let produced = matches!(tensor.origin, Origin::Output { .. });
-            tensors.push(match location {
-                None | Some(Location::Nowhere) if produced && size > 0 => {
+            tensors.push(match place {
+                None | Some(RuntimePlace::Nowhere) if produced && size > 0 => {
                     let name = tensor.name.to_string();
                     return Err(PlacementError::Size { name, size, found: 0 });
                 }
-                None if produced => Location::Nowhere,
-                None => Location::Supplied { tensor: TensorId::from_index(at), offset: 0 },
-                Some(location) => location,
+                None if produced => RuntimePlace::Nowhere,
+                None => RuntimePlace::Supplied { tensor: TensorId::from_index(at), offset: 0 },
+                Some(place) => place,
             });
         }
         let workspaces = self.workspace_ranges(sequence)?;
@@ -239,13 +241,13 @@ impl Placement<'_> {
     ///
     /// If the id belongs to another sequence with more tensors.
     #[must_use]
-    pub fn tensor(&self, id: TensorId) -> &Location {
+    pub fn tensor(&self, id: TensorId) -> &RuntimePlace {
         &self.tensors[id.index()]
     }
 
     /// The place of a tensor, by name.
     #[must_use]
-    pub fn named(&self, name: &str) -> Option<&Location> {
+    pub fn named(&self, name: &str) -> Option<&RuntimePlace> {
         self.sequence.tensor_id(name).map(|id| self.tensor(id))
     }
 

@@ -4,7 +4,7 @@ use std::{mem, ops::Range};
 
 use crate::{
     Bytes,
-    plan::placement::{Location, Placement, PlacementError},
+    plan::placement::{Placement, PlacementError, RuntimePlace},
     sequence::{Dependency, Gather, Origin, TensorId},
 };
 
@@ -150,8 +150,10 @@ impl Placement<'_> {
         let inputs = operator.inputs.iter().zip(inputs).map(|(&input, range)| match range {
             Some(range) => split.input(&regions, range),
             None => match *self.tensor(input) {
-                Location::Supplied { tensor, offset } => InputMemory::Supplied { tensor, offset },
-                Location::Pool(_) | Location::Nowhere => InputMemory::Slice(&[]),
+                RuntimePlace::Supplied { tensor, offset } => {
+                    InputMemory::Supplied { tensor, offset }
+                }
+                RuntimePlace::Pool(_) | RuntimePlace::Nowhere => InputMemory::Slice(&[]),
             },
         });
         let inputs: Vec<InputMemory<'p, T>> = inputs.collect();
@@ -159,10 +161,12 @@ impl Placement<'_> {
             .outputs
             .iter()
             .map(|&output| match *self.tensor(output) {
-                Location::Supplied { tensor, offset } => OutputMemory::Supplied { tensor, offset },
-                Location::Nowhere => OutputMemory::Fresh(&mut []),
+                RuntimePlace::Supplied { tensor, offset } => {
+                    OutputMemory::Supplied { tensor, offset }
+                }
+                RuntimePlace::Nowhere => OutputMemory::Fresh(&mut []),
                 // Outputs that are written follow below.
-                Location::Pool(_) => OutputMemory::View,
+                RuntimePlace::Pool(_) => OutputMemory::View,
             })
             .collect();
         let mut workspace: &mut [T] = &mut [];
@@ -213,11 +217,11 @@ impl Placement<'_> {
     /// The elements of a tensor with bytes in the pool.
     fn in_elements<T>(&self, id: TensorId) -> Result<Option<Range<usize>>, PlacementError> {
         match self.tensor(id) {
-            Location::Pool(bytes) if bytes.is_empty() => Ok(None),
-            Location::Pool(bytes) => {
+            RuntimePlace::Pool(bytes) if bytes.is_empty() => Ok(None),
+            RuntimePlace::Pool(bytes) => {
                 elements::<T>(bytes, || self.sequence.tensor(id).name.to_string()).map(Some)
             }
-            Location::Supplied { .. } | Location::Nowhere => Ok(None),
+            RuntimePlace::Supplied { .. } | RuntimePlace::Nowhere => Ok(None),
         }
     }
 
@@ -229,7 +233,7 @@ impl Placement<'_> {
             return false;
         };
         match (self.tensor(*input), self.tensor(output)) {
-            (Location::Pool(input), Location::Pool(output)) => {
+            (RuntimePlace::Pool(input), RuntimePlace::Pool(output)) => {
                 input.start.checked_add(*offset) == Some(output.start)
             }
             _ => false,
@@ -245,7 +249,7 @@ impl Placement<'_> {
         };
         let at_its_place =
             |gather: &&Gather<TensorId>| match (self.tensor(output), self.tensor(gather.input)) {
-                (Location::Pool(output), Location::Pool(input)) => {
+                (RuntimePlace::Pool(output), RuntimePlace::Pool(input)) => {
                     output.start.checked_add(gather.offset) == Some(input.start)
                 }
                 _ => false,
@@ -257,8 +261,8 @@ impl Placement<'_> {
     /// The size of a tensor in the pool, in bytes.
     fn size(&self, id: TensorId) -> Bytes {
         match self.tensor(id) {
-            Location::Pool(bytes) => bytes.end - bytes.start,
-            Location::Supplied { .. } | Location::Nowhere => 0,
+            RuntimePlace::Pool(bytes) => bytes.end - bytes.start,
+            RuntimePlace::Supplied { .. } | RuntimePlace::Nowhere => 0,
         }
     }
 
@@ -274,7 +278,7 @@ impl Placement<'_> {
         };
         overwrites.iter().any(|overwrite| {
             match (self.tensor(overwrite.input), self.tensor(output)) {
-                (Location::Pool(input), Location::Pool(output)) => {
+                (RuntimePlace::Pool(input), RuntimePlace::Pool(output)) => {
                     let over = input.start.checked_add(overwrite.offset);
                     over.is_some() && output.start.checked_add(overwrite.below) == over
                 }

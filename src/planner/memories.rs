@@ -2,7 +2,7 @@
 
 use crate::{
     Bytes, InputRef, OpSequence, PlanError, Problem,
-    lower::{Home, Lowered},
+    lower::{Lowered, LoweredPlace},
     problem::{
         ChunkId,
         demands::{Pool, PoolId},
@@ -37,7 +37,7 @@ impl Memories {
         if pools.is_empty() && pins.is_empty() {
             return Ok(lowered);
         }
-        let Lowered { problem, homes, refused, runs } = lowered;
+        let Lowered { problem, places, refused, runs } = lowered;
         let has_pools = problem.demands().is_some_and(|demands| demands.has_pools);
         if has_pools && !pools.is_empty() {
             return Err(PlanError::PoolsTwice);
@@ -52,8 +52,8 @@ impl Memories {
         } else {
             pools.clone()
         };
-        let places = pins.iter().map(|pin| {
-            let (chunk, at) = find(&pin.name, input, &problem, &homes)?;
+        let pinned = pins.iter().map(|pin| {
+            let (chunk, at) = find(&pin.name, input, &problem, &places)?;
             let pool = match &*pin.pool {
                 "" if listed.len() < 2 => Some(0),
                 name => listed.iter().position(|pool| &*pool.name == name),
@@ -67,14 +67,14 @@ impl Memories {
             let below = || PlanError::PinBelow { name: pin.name.to_string(), offset: at };
             Ok((chunk, pool, pin.offset.checked_sub(at).ok_or_else(below)?))
         });
-        let places = places.collect::<Result<Vec<_>, PlanError>>()?;
+        let pinned = pinned.collect::<Result<Vec<_>, PlanError>>()?;
         let is_pinned = |chunk: ChunkId| {
             problem.demands().is_some_and(|demands| demands.of(chunk).pin.is_some())
         };
-        if let Some((chunk, ..)) = places.iter().find(|(chunk, ..)| is_pinned(*chunk)) {
+        if let Some((chunk, ..)) = pinned.iter().find(|(chunk, ..)| is_pinned(*chunk)) {
             return Err(PlanError::PinnedTwice { name: problem.labels().name(*chunk) });
         }
-        let traffic = input.sequence().map(|sequence| traffic(sequence, &homes, problem.len()));
+        let traffic = input.sequence().map(|sequence| traffic(sequence, &places, problem.len()));
         let mut builder = problem.into_builder();
         if !pools.is_empty() {
             builder.pools(pools.clone());
@@ -82,10 +82,10 @@ impl Memories {
         for (chunk, bytes) in traffic.into_iter().flatten().enumerate() {
             builder.traffic(ChunkId::from_index(chunk), bytes);
         }
-        for (chunk, pool, offset) in places {
+        for (chunk, pool, offset) in pinned {
             builder.pin(chunk, pool, offset);
         }
-        Ok(Lowered { problem: builder.finish()?, homes, refused, runs })
+        Ok(Lowered { problem: builder.finish()?, places, refused, runs })
     }
 }
 
@@ -94,16 +94,16 @@ fn find(
     name: &str,
     input: InputRef<'_>,
     problem: &Problem,
-    homes: &[Home],
+    places: &[LoweredPlace],
 ) -> Result<(ChunkId, Bytes), PlanError> {
     let unknown = || PlanError::UnknownName { name: name.to_owned() };
     let Some(sequence) = input.sequence() else {
         let chunk = problem.ids().find(|&chunk| problem.labels().name(chunk) == name);
         return chunk.map(|chunk| (chunk, 0)).ok_or_else(unknown);
     };
-    match homes[sequence.tensor_id(name).ok_or_else(unknown)?.index()] {
-        Home::Chunk { chunk, offset } => Ok((chunk, offset)),
-        Home::Supplied { .. } | Home::Nowhere => {
+    match places[sequence.tensor_id(name).ok_or_else(unknown)?.index()] {
+        LoweredPlace::Chunk { chunk, offset } => Ok((chunk, offset)),
+        LoweredPlace::Supplied { .. } | LoweredPlace::Nowhere => {
             Err(PlanError::NotInPool { name: name.to_owned() })
         }
     }
@@ -111,10 +111,10 @@ fn find(
 
 /// The bytes that operators write to and read from each chunk: a tensor counts once when it is written,
 /// unless it is a view, and once for each operator that reads it.
-fn traffic(sequence: &OpSequence, homes: &[Home], chunks: usize) -> Vec<Bytes> {
+fn traffic(sequence: &OpSequence, places: &[LoweredPlace], chunks: usize) -> Vec<Bytes> {
     let mut bytes: Vec<Bytes> = vec![0; chunks];
     let mut add = |tensor: TensorId| {
-        if let Home::Chunk { chunk, .. } = homes[tensor.index()] {
+        if let LoweredPlace::Chunk { chunk, .. } = places[tensor.index()] {
             let sum = &mut bytes[chunk.index()];
             *sum = sum.saturating_add(sequence.tensor(tensor).size.unwrap_or(0));
         }
@@ -125,7 +125,7 @@ fn traffic(sequence: &OpSequence, homes: &[Home], chunks: usize) -> Vec<Bytes> {
         inputs.dedup();
         inputs.into_iter().for_each(&mut add);
         for &output in &operator.outputs {
-            if !is_view(sequence, homes, output) {
+            if !is_view(sequence, places, output) {
                 add(output);
             }
         }
@@ -134,15 +134,15 @@ fn traffic(sequence: &OpSequence, homes: &[Home], chunks: usize) -> Vec<Bytes> {
 }
 
 /// Returns whether an output lies where the input lies that it is a view of, so that nothing is written.
-fn is_view(sequence: &OpSequence, homes: &[Home], output: TensorId) -> bool {
+fn is_view(sequence: &OpSequence, places: &[LoweredPlace], output: TensorId) -> bool {
     let Origin::Output { dependency: Dependency::Reads { input, .. }, .. } =
         sequence.tensor(output).origin
     else {
         return false;
     };
-    let chunk = |tensor: TensorId| match homes[tensor.index()] {
-        Home::Chunk { chunk, .. } => Some(chunk),
-        Home::Supplied { .. } | Home::Nowhere => None,
+    let chunk = |tensor: TensorId| match places[tensor.index()] {
+        LoweredPlace::Chunk { chunk, .. } => Some(chunk),
+        LoweredPlace::Supplied { .. } | LoweredPlace::Nowhere => None,
     };
     chunk(output) == chunk(input)
 }

@@ -430,11 +430,11 @@ impl<'a> Planner<'a> {
         bodies: Vec<PlannedBody>,
     ) -> Result<Prepared<'a>, PlanError> {
         let start = Instant::now();
-        let Lowered { problem, homes, refused, runs } = self.memories.demand(input, lowered)?;
+        let Lowered { problem, places, refused, runs } = self.memories.demand(input, lowered)?;
         let alignment = self.alignment.unwrap_or(problem.alignment());
         let padding = self.padding.unwrap_or(problem.padding());
         let problem = problem.with_alignment(alignment)?.with_padding(padding)?;
-        let lowered = Lowered { problem, homes, refused, runs };
+        let lowered = Lowered { problem, places, refused, runs };
         let gathered = gathering.map(|sequence| gather(sequence, lowered.clone()));
         let gathered = gathered.filter(|gathered| gathered.problem.has_parts());
         Ok(Prepared { lowered, gathered, bodies, planner: self.after(start) })

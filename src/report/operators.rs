@@ -8,7 +8,7 @@ use std::{
 
 use crate::{
     Bytes, OpSequence,
-    lower::{Home, Lowered, Obstacle},
+    lower::{Lowered, LoweredPlace, Obstacle},
     plan::PlannedCopies,
     problem::ChunkId,
     report::{Size, count, fit::wrapped, printable},
@@ -146,36 +146,43 @@ fn place(
     inside: &HashMap<ChunkId, usize>,
     output: TensorId,
 ) -> Place {
-    let home = lowered.homes[output.index()];
+    let place = lowered.places[output.index()];
     let Origin::Output { dependency, .. } = &sequence.tensor(output).origin else {
         return Place::New("it is supplied");
     };
-    match (dependency, home) {
-        (_, Home::Nowhere) => Place::New("it has no bytes"),
+    match (dependency, place) {
+        (_, LoweredPlace::Nowhere) => Place::New("it has no bytes"),
         (Dependency::Reads { input, .. }, _) => {
-            let shared = match (lowered.homes[input.index()], home) {
-                (Home::Chunk { chunk: a, .. }, Home::Chunk { chunk: b, .. }) => a == b,
-                (Home::Supplied { tensor: a, .. }, Home::Supplied { tensor: b, .. }) => a == b,
+            let shared = match (lowered.places[input.index()], place) {
+                (LoweredPlace::Chunk { chunk: a, .. }, LoweredPlace::Chunk { chunk: b, .. }) => {
+                    a == b
+                }
+                (
+                    LoweredPlace::Supplied { tensor: a, .. },
+                    LoweredPlace::Supplied { tensor: b, .. },
+                ) => a == b,
                 _ => false,
             };
             if shared { Place::View } else { Place::New("views get memory of their own") }
         }
-        (Dependency::Overwrites(_), Home::Supplied { .. }) => Place::Overwriter,
-        (Dependency::Overwrites(_), Home::Chunk { chunk, .. }) => {
+        (Dependency::Overwrites(_), LoweredPlace::Supplied { .. }) => Place::Overwriter,
+        (Dependency::Overwrites(_), LoweredPlace::Chunk { chunk, .. }) => {
             if lowered.problem.link(chunk).is_some() {
                 Place::Overwriter
             } else {
                 Place::New("requests to write over an input are not accepted")
             }
         }
-        (Dependency::Gathers(_), Home::Supplied { .. }) => Place::New(COPIES),
-        (Dependency::Gathers(gathers), Home::Chunk { chunk, .. }) => match inside.get(&chunk) {
-            None => Place::New(COPIES),
-            Some(&inside) if inside < gathers.len() => {
-                Place::Around("it holds some of its inputs without a copy")
+        (Dependency::Gathers(_), LoweredPlace::Supplied { .. }) => Place::New(COPIES),
+        (Dependency::Gathers(gathers), LoweredPlace::Chunk { chunk, .. }) => {
+            match inside.get(&chunk) {
+                None => Place::New(COPIES),
+                Some(&inside) if inside < gathers.len() => {
+                    Place::Around("it holds some of its inputs without a copy")
+                }
+                Some(_) => Place::Around("it holds its inputs without a copy"),
             }
-            Some(_) => Place::Around("it holds its inputs without a copy"),
-        },
+        }
         (Dependency::Fresh, _) => Place::New("it does not request to be written over an input"),
     }
 }

@@ -45,24 +45,24 @@ pub(super) struct Reasons<'a> {
     plan: &'a Plan,
     steps: StepNames<'a>,
     /// By tensor of the sequence: its chunk, and whether it is the chunk's first tensor.
-    homes: HashMap<TensorId, (usize, bool)>,
+    places: HashMap<TensorId, (usize, bool)>,
 }
 
 impl<'a> Reasons<'a> {
     /// Without operators there are no reasons.
     pub(super) fn of(plan: &'a Plan, times: Times<'a>) -> Self {
         let steps = times.steps();
-        let mut homes = HashMap::new();
+        let mut places = HashMap::new();
         let mut seen = vec![false; plan.chunks.len()];
         for tensor in &plan.tensors {
             let TensorPlace::Pool { chunk, .. } = tensor.place else { continue };
             let (Some(sequence), Some(seen)) = (steps.0, seen.get_mut(chunk)) else { continue };
             let is_first = !std::mem::replace(seen, true);
             if let Some(id) = sequence.tensor_id(&tensor.name) {
-                homes.insert(id, (chunk, is_first));
+                places.insert(id, (chunk, is_first));
             }
         }
-        Self { plan, steps, homes }
+        Self { plan, steps, places }
     }
 
     /// Returns whether the operator of a step reads or makes a tensor in the chunk.
@@ -70,20 +70,20 @@ impl<'a> Reasons<'a> {
         let node = self.steps.0.zip(usize::try_from(step).ok());
         let node = node.and_then(|(sequence, at)| sequence.operators().get(at));
         let ids = node.into_iter().flat_map(|node| node.inputs.iter().chain(&node.outputs));
-        ids.filter_map(|id| self.homes.get(id)).any(|&(home, _)| home == chunk)
+        ids.filter_map(|id| self.places.get(id)).any(|&(place, _)| place == chunk)
     }
 
     /// The reason why a chunk is alive in its last step, if an operator reads it there or it is a result.
     pub(super) fn last(&self, chunk: usize) -> Option<Reason<'a>> {
         let sequence = self.steps.0?;
         let step = self.plan.chunks.get(chunk)?.end.checked_sub(1)?;
-        let here = |id: &&TensorId| self.homes.get(*id).is_some_and(|&(home, _)| home == chunk);
+        let here = |id: &&TensorId| self.places.get(*id).is_some_and(|&(place, _)| place == chunk);
         if let Some(id) = sequence.outputs().iter().find(here) {
             return Some(Reason::Result { tensor: &sequence.tensor(*id).name });
         }
         let node = sequence.operators().get(usize::try_from(step).ok()?)?;
         let id = node.inputs.iter().find(here)?;
-        let is_view = !self.homes[id].1;
+        let is_view = !self.places[id].1;
         Some(Reason::Read { step, tensor: &sequence.tensor(*id).name, is_view })
     }
 }

@@ -12,7 +12,7 @@ use crate::{
     Bytes,
     sequence::{
         Dependency, OpSequence, Origin, SequenceError, TensorId,
-        uses::{Home, Use, homes, uses},
+        uses::{Owner, Use, owners, uses},
     },
 };
 
@@ -47,16 +47,16 @@ pub(super) fn captured(sequence: &OpSequence) -> Result<(), SequenceError> {
     if !sequence.has_bodies() {
         return Ok(());
     }
-    let homes = homes(sequence);
+    let owners = owners(sequence);
     let hosts = sequence.operators().iter().enumerate();
     for (step, operator) in hosts.filter(|(_, operator)| !operator.bodies.is_empty()) {
         let host = Host {
             sequence,
             step,
-            homes: &homes,
+            owners: &owners,
             inputs: operator.inputs.iter().copied().collect(),
             outputs: operator.outputs.iter().copied().collect(),
-            updates: updates(sequence, &operator.outputs, &homes),
+            updates: updates(sequence, &operator.outputs, &owners),
         };
         for (place, body) in operator.bodies.iter().enumerate() {
             let uses = uses(body);
@@ -80,7 +80,7 @@ pub(super) fn captured(sequence: &OpSequence) -> Result<(), SequenceError> {
 fn updates(
     sequence: &OpSequence,
     outputs: &[TensorId],
-    homes: &[Home],
+    owners: &[Owner],
 ) -> HashMap<TensorId, Vec<Range<Bytes>>> {
     let mut ranges: Vec<(TensorId, Range<Bytes>)> = Vec::new();
     for &output in outputs {
@@ -89,14 +89,14 @@ fn updates(
             &tensor.origin
             && overwrites.iter().any(|overwrite| overwrite.required)
         {
-            let Home { tensor: home, offset: start, .. } = homes[output.index()];
-            ranges.push((home, start..start.saturating_add(tensor.size.unwrap_or(0))));
+            let Owner { tensor: owner, offset: start, .. } = owners[output.index()];
+            ranges.push((owner, start..start.saturating_add(tensor.size.unwrap_or(0))));
         }
     }
-    ranges.sort_unstable_by_key(|(home, range)| (*home, range.start));
+    ranges.sort_unstable_by_key(|(owner, range)| (*owner, range.start));
     let mut updates: HashMap<TensorId, Vec<Range<Bytes>>> = HashMap::new();
-    for (home, range) in ranges {
-        let merged = updates.entry(home).or_default();
+    for (owner, range) in ranges {
+        let merged = updates.entry(owner).or_default();
         match merged.last_mut() {
             Some(last) if range.start <= last.end => last.end = last.end.max(range.end),
             _ => merged.push(range),
@@ -113,7 +113,7 @@ struct Host<'s> {
     sequence: &'s OpSequence,
     step: usize,
     /// By tensor: the tensor whose memory it shares, and the offset there.
-    homes: &'s [Home],
+    owners: &'s [Owner],
     inputs: HashSet<TensorId>,
     outputs: HashSet<TensorId>,
     /// The bytes that its outputs must overwrite, by the tensor whose memory they share.
@@ -186,9 +186,9 @@ impl Host<'_> {
 
     /// Returns whether the outputs of the operator must overwrite these bytes of a tensor.
     fn is_updated(&self, tensor: TensorId, bytes: Range<Bytes>) -> bool {
-        let Home { tensor: home, offset: start, .. } = self.homes[tensor.index()];
+        let Owner { tensor: owner, offset: start, .. } = self.owners[tensor.index()];
         let (low, high) = (start.saturating_add(bytes.start), start.saturating_add(bytes.end));
-        let mut updates = self.updates.get(&home).into_iter().flatten();
+        let mut updates = self.updates.get(&owner).into_iter().flatten();
         updates.any(|update| update.start <= low && high <= update.end)
     }
 
@@ -198,19 +198,19 @@ impl Host<'_> {
         let mut ranges = Vec::new();
         for (&name, of) in uses {
             let Some(around) = self.sequence.tensor_id(name) else { continue };
-            let Home { tensor: home, offset: low, .. } = self.homes[around.index()];
+            let Owner { tensor: owner, offset: low, .. } = self.owners[around.index()];
             let written = of.writes.as_ref().map_or(0, |(bytes, _)| bytes.end);
             // A weight of unknown size may extend anywhere.
             let size = self.sequence.tensor(around).size.unwrap_or(Bytes::MAX);
             let high = low.saturating_add(size.max(of.reads).max(written));
-            ranges.push((home, low, high, name, of.writes.is_some()));
+            ranges.push((owner, low, high, name, of.writes.is_some()));
         }
         ranges.sort_unstable();
         // In one tensor's memory, the range that ends last so far, and the written one that does.
         let mut before = None;
         let (mut any, mut written): (Option<Reach>, Option<Reach>) = (None, None);
-        for (home, low, high, name, is_written) in ranges {
-            if before.replace(home) != Some(home) {
+        for (owner, low, high, name, is_written) in ranges {
+            if before.replace(owner) != Some(owner) {
                 (any, written) = (None, None);
             }
             let other = if is_written { any } else { written };

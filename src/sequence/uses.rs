@@ -46,18 +46,18 @@ impl<'s> Use<'s> {
 /// The uses that a body and the bodies in it make of the tensors around it, by name.
 pub(super) fn uses(body: &OpSequence) -> BTreeMap<&str, Use<'_>> {
     let mut uses: BTreeMap<&str, Use> = BTreeMap::new();
-    let at = home_of_weights(body);
+    let at = weights_of(body);
     let name = |id: TensorId| &*body.tensor(id).name;
     for (step, operator) in body.operators().iter().enumerate() {
         let new = || Use { first: step, ..Use::default() };
         for &input in &operator.inputs {
-            let Some(Home { tensor: weight, offset, .. }) = at[input.index()] else { continue };
+            let Some(Owner { tensor: weight, offset, .. }) = at[input.index()] else { continue };
             let end = offset.saturating_add(body.tensor(input).size.unwrap_or(0));
             let of = uses.entry(name(weight)).or_insert_with(new);
             of.reads = of.reads.max(end);
         }
         for &output in &operator.outputs {
-            let Some(Home { tensor: weight, offset, is_result }) = at[output.index()] else {
+            let Some(Owner { tensor: weight, offset, is_result }) = at[output.index()] else {
                 continue;
             };
             let tensor = body.tensor(output);
@@ -74,7 +74,7 @@ pub(super) fn uses(body: &OpSequence) -> BTreeMap<&str, Use<'_>> {
         for inner in &operator.bodies {
             for (used, inner) in self::uses(inner) {
                 let (weight, place) = match body.tensor_id(used).map(|id| at[id.index()]) {
-                    Some(Some(home)) => (name(home.tensor), (home.offset, home.is_result)),
+                    Some(Some(owner)) => (name(owner.tensor), (owner.offset, owner.is_result)),
                     Some(None) => continue,
                     None => (used, (0, false)),
                 };
@@ -84,7 +84,7 @@ pub(super) fn uses(body: &OpSequence) -> BTreeMap<&str, Use<'_>> {
     }
     let last = body.operators().len();
     for &output in body.outputs() {
-        if let Some(Home { tensor: weight, offset, .. }) = at[output.index()] {
+        if let Some(Owner { tensor: weight, offset, .. }) = at[output.index()] {
             let end = offset.saturating_add(body.tensor(output).size.unwrap_or(0));
             let new = || Use { first: last, ..Use::default() };
             let of = uses.entry(name(weight)).or_insert_with(new);
@@ -98,29 +98,31 @@ fn is_view(tensor: &Tensor) -> bool {
     matches!(&tensor.origin, Origin::Output { dependency: Dependency::Reads { .. }, .. })
 }
 
-/// By tensor: its home, if that is a weight and the tensor has bytes there.
-fn home_of_weights(body: &OpSequence) -> Vec<Option<Home>> {
-    let is_weight = |home: &Home| body.tensor(home.tensor).origin == Origin::Weight;
-    let homes = homes(body).into_iter().zip(body.tensors());
-    homes
-        .map(|(home, tensor)| Some(home).filter(|home| tensor.size != Some(0) && is_weight(home)))
+/// By tensor: its owner, if that is a weight and the tensor has bytes there.
+fn weights_of(body: &OpSequence) -> Vec<Option<Owner>> {
+    let is_weight = |owner: &Owner| body.tensor(owner.tensor).origin == Origin::Weight;
+    let owners = owners(body).into_iter().zip(body.tensors());
+    owners
+        .map(|(owner, tensor)| {
+            Some(owner).filter(|owner| tensor.size != Some(0) && is_weight(owner))
+        })
         .collect()
 }
 
 /// The tensor whose memory another shares as a view or as an update, and the offset there. A tensor that shares
-/// none is its own home.
+/// none is its own owner.
 #[derive(Clone, Copy)]
-pub(super) struct Home {
+pub(super) struct Owner {
     pub(super) tensor: TensorId,
     pub(super) offset: Bytes,
     /// True if an update lies on the way to it.
     is_result: bool,
 }
 
-/// By tensor: its home.
-pub(super) fn homes(sequence: &OpSequence) -> Vec<Home> {
-    let own = |index| Home { tensor: TensorId::from_index(index), offset: 0, is_result: false };
-    let mut homes: Vec<Home> = (0..sequence.tensors().len()).map(own).collect();
+/// By tensor: its owner.
+pub(super) fn owners(sequence: &OpSequence) -> Vec<Owner> {
+    let own = |index| Owner { tensor: TensorId::from_index(index), offset: 0, is_result: false };
+    let mut owners: Vec<Owner> = (0..sequence.tensors().len()).map(own).collect();
     for &output in sequence.operators().iter().flat_map(|operator| &operator.outputs) {
         let Origin::Output { dependency, .. } = &sequence.tensor(output).origin else { continue };
         let shared = match dependency {
@@ -132,13 +134,13 @@ pub(super) fn homes(sequence: &OpSequence) -> Vec<Home> {
             Dependency::Fresh | Dependency::Gathers(_) => None,
         };
         if let Some((input, offset, is_update)) = shared {
-            let home = homes[input.index()];
-            homes[output.index()] = Home {
-                tensor: home.tensor,
-                offset: home.offset.saturating_add(offset),
-                is_result: home.is_result || is_update,
+            let owner = owners[input.index()];
+            owners[output.index()] = Owner {
+                tensor: owner.tensor,
+                offset: owner.offset.saturating_add(offset),
+                is_result: owner.is_result || is_update,
             };
         }
     }
-    homes
+    owners
 }

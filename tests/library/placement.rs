@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 
 use memplan::{
-    InputMemory, Location, OpSequence, Operator, Output, OutputMemory, Placement, PlacementError,
-    Plan, Planner, Strategy,
+    InputMemory, OpSequence, Operator, Output, OutputMemory, Placement, PlacementError, Plan,
+    Planner, RuntimePlace, Strategy,
     sequence::{Dependency, Origin, SequenceBuilder, TensorId},
     verify::verify,
 };
@@ -94,7 +94,7 @@ fn slices_of_a_real_network_are_apart() {
     for (step, operator) in sequence.operators().iter().enumerate() {
         let memory = placement.memory(step, &mut pool).unwrap();
         for (&id, output) in operator.outputs.iter().zip(&memory.outputs) {
-            let Location::Pool(bytes) = placement.tensor(id) else { panic!("{step}") };
+            let RuntimePlace::Pool(bytes) = placement.tensor(id) else { panic!("{step}") };
             match output {
                 OutputMemory::Fresh(slice) => {
                     assert_eq!(
@@ -113,14 +113,14 @@ fn slices_of_a_real_network_are_apart() {
         }
         for (&id, input) in operator.inputs.iter().zip(&memory.inputs) {
             match (input, placement.tensor(id)) {
-                (InputMemory::Slice(slice), Location::Pool(bytes)) => {
+                (InputMemory::Slice(slice), RuntimePlace::Pool(bytes)) => {
                     assert_eq!(
                         (offset(slice), slice.len() as u64),
                         (bytes.start, bytes.end - bytes.start)
                     );
                 }
-                (InputMemory::InOutput { .. }, Location::Pool(_))
-                | (InputMemory::Supplied { .. }, Location::Supplied { .. }) => {}
+                (InputMemory::InOutput { .. }, RuntimePlace::Pool(_))
+                | (InputMemory::Supplied { .. }, RuntimePlace::Supplied { .. }) => {}
                 other => panic!("{other:?}"),
             }
         }
@@ -180,7 +180,7 @@ fn a_step_without_slices_is_an_error_with_the_reason() {
     assert!(refused.to_string().contains("does not consist of whole elements of 5 B"), "{refused}");
 
     // The output of the last operator over its input, which it does not declare.
-    let Location::Pool(b) = placement.named("b").unwrap().clone() else { panic!() };
+    let RuntimePlace::Pool(b) = placement.named("b").unwrap().clone() else { panic!() };
     let y = plan.tensors.iter().position(|tensor| &*tensor.name == "y").unwrap();
     let memplan::TensorPlace::Pool { offset, .. } = &mut plan.tensors[y].place else { panic!() };
     *offset = b.start;
@@ -274,7 +274,7 @@ fn bytes_of<'p>(
     id: TensorId,
     pool: &'p mut [u8],
 ) -> Option<&'p mut [u8]> {
-    let Location::Pool(bytes) = placement.tensor(id) else { return None };
+    let RuntimePlace::Pool(bytes) = placement.tensor(id) else { return None };
     let [start, end] = [bytes.start, bytes.end].map(|at| usize::try_from(at).unwrap());
     Some(&mut pool[start..end])
 }

@@ -3,7 +3,7 @@
 use std::{ops::Range, sync::Arc};
 
 use library::{
-    InputRef, OpSequence, plan::Location, planner::PlanFit, report::Size, sequence::Tensor,
+    InputRef, OpSequence, plan::RuntimePlace, planner::PlanFit, report::Size, sequence::Tensor,
 };
 
 use crate::{
@@ -148,14 +148,14 @@ impl Plan {
             size: bytes.end - bytes.start,
         };
         let place = |tensor: &Tensor| match placement.named(&tensor.name) {
-            Some(Location::Pool(bytes)) => Ok(in_pool(bytes.clone())),
-            Some(Location::Supplied { tensor: of, offset }) => Ok(Place {
+            Some(RuntimePlace::Pool(bytes)) => Ok(in_pool(bytes.clone())),
+            Some(RuntimePlace::Supplied { tensor: of, offset }) => Ok(Place {
                 kind: PlaceKind::Supplied as u32,
                 tensor: given.tensor_id(&ordered.tensor(*of).name).map_or(NO_CHUNK, |of| of.0),
                 offset: *offset,
                 size: tensor.size.unwrap_or(0),
             }),
-            None | Some(Location::Nowhere) => Ok(Place::NOWHERE),
+            None | Some(RuntimePlace::Nowhere) => Ok(Place::NOWHERE),
             Some(other) => Err(Failure::invalid(format!("memplan_place cannot express {other:?}"))),
         };
         let tensors = given.tensors().iter().map(place).collect::<Result<_, _>>()?;

@@ -4,7 +4,7 @@ use super::trial::Trial;
 use crate::{
     Bytes, InputRef, PlanError, Planner, Problem,
     lower::{
-        Grain, Home, LoweringOptions, content_bound, has_parts, has_untried, optional_ties,
+        Grain, LoweredPlace, LoweringOptions, content_bound, has_parts, has_untried, optional_ties,
         overlap_distances,
     },
     plan::PlannedCopy,
@@ -156,9 +156,9 @@ impl<'a> Source<'a> {
         match (self, tied) {
             (Self::Sequence(sequence, _), Tied::Tensors(tie)) => {
                 let mut tensors = [tie.output, input(sequence, tie)].into_iter();
-                tensors.any(|tensor| match trial.home(tensor) {
-                    Home::Chunk { chunk, .. } => trial.is_at_peak(chunk),
-                    Home::Supplied { .. } | Home::Nowhere => false,
+                tensors.any(|tensor| match trial.place(tensor) {
+                    LoweredPlace::Chunk { chunk, .. } => trial.is_at_peak(chunk),
+                    LoweredPlace::Supplied { .. } | LoweredPlace::Nowhere => false,
                 })
             }
             (Self::Problem(problem), Tied::Chunks(at)) => {

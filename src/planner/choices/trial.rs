@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use crate::{
     Bytes, InputRef, Limits, Plan, PlanError, Step,
-    lower::{Home, Lowered},
+    lower::{Lowered, LoweredPlace},
     planner::{Planner, Prepared},
     problem::ChunkId,
     sequence::TensorId,
@@ -43,8 +43,8 @@ impl<'a> Trial<'a> {
         !self.0.lowered.runs.is_empty()
     }
 
-    pub(super) fn home(&self, tensor: TensorId) -> Home {
-        self.lighter().homes[tensor.index()]
+    pub(super) fn place(&self, tensor: TensorId) -> LoweredPlace {
+        self.lighter().places[tensor.index()]
     }
 
     /// Returns whether a chunk, or a run of its bytes, is alive at the peak.
