@@ -1,6 +1,10 @@
 //! An invalid operator sequence is rejected, with the names that a person needs.
 
-use memplan::{OpSequence, Operator, Output, Planner, SequenceError, sequence::SequenceBuilder};
+use memplan::{
+    OpSequence, Operator, Output, Plan, Planner, SequenceError,
+    report::{StepNames, summary},
+    sequence::SequenceBuilder,
+};
 use rstest::rstest;
 
 type Declare = fn(&mut SequenceBuilder);
@@ -235,6 +239,17 @@ fn names_that_nobody_makes_or_declares_are_known() {
     assert_eq!(plan.undeclared, ["yy".into(), "captrued".into()]);
     assert!(plan.bodies.iter().all(|body| body.plan.undeclared.is_empty()));
     assert_eq!(sequence.permuted(&[1, 0]).unwrap().undeclared(), ["yy", "captrued"]);
+    let words = summary(&plan, StepNames(Some(&sequence)), "as declared");
+    assert!(
+        words.contains("the pool):\n  yy, captrued\n") && !words.contains("numbered"),
+        "{words}"
+    );
+    assert_eq!(in_file(&plan).undeclared, plan.undeclared);
+}
+
+/// The plan after it was written and read.
+fn in_file(plan: &Plan) -> Plan {
+    serde_json::from_value(serde_json::to_value(plan).unwrap()).unwrap()
 }
 
 #[test]
@@ -245,8 +260,15 @@ fn operators_that_are_sorted_are_known() {
         .operator(operator("first", &[], Output::new("y", 8)))
         .output("z");
     let sequence = builder.build().unwrap();
-    assert!(sequence.is_sorted() && Planner::new().plan(&sequence).unwrap().is_sorted);
+    let plan = Planner::new().plan(&sequence).unwrap();
+    assert!(sequence.is_sorted() && plan.is_sorted && in_file(&plan).is_sorted);
     assert!(!sequence.permuted(&[0, 1]).unwrap().is_sorted());
+    let words = summary(&plan, StepNames(Some(&sequence)), "as declared");
+    assert!(words.contains("numbered in the order of execution"), "{words}");
+    assert!(!words.contains("neither made"), "{words}");
+    let host = operator("host", &[], Output::new("r", 8)).body(sequence);
+    let around = OpSequence::builder().operator(host).build().unwrap();
+    assert!(around.is_sorted() && Planner::new().plan(&around).unwrap().is_sorted);
 }
 
 /// In any order, for tensors of any origin, and without a change to anything else.
