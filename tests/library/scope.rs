@@ -62,6 +62,21 @@ fn a_counted_bound_has_the_scope_of_its_problem() {
     assert_eq!(plan.with_counted_bound(problem).unwrap().scope, Scope::TheseChoices);
 }
 
+/// The pool of a body is a part of the pool around it.
+#[test]
+fn a_body_without_a_proof_proves_nothing_over_all() {
+    let mut body = OpSequence::builder();
+    body.operator(Operator::new("make").output(Output::new("s", 8)));
+    body.operator(Operator::new("next").inputs(["s"]).output(Output::new("t", 8)));
+    body.operator(Operator::new("end").inputs(["t"]).output(Output::new("u", 8))).output("u");
+    let operator = Operator::new("if").output(Output::new("y", 8)).body(body.build().unwrap());
+    let sequence = OpSequence::builder().operator(operator).output("y").build().unwrap();
+    let plan = |strategy| Planner::new().strategy(strategy).plan(&sequence).unwrap();
+    let (naive, best) = (plan(Strategy::Naive), plan(Strategy::Best));
+    assert!(best.pool_size < naive.lower_bound, "{} and {}", best.pool_size, naive.lower_bound);
+    assert_eq!((naive.scope, best.scope), (Scope::TheseChoices, Scope::AllChoices));
+}
+
 /// The pool of a body is workspace of its operator, so what is proven of a body holds around it.
 #[test]
 fn a_body_with_a_choice_is_proven_over_all() {
