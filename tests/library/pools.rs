@@ -209,3 +209,18 @@ fn a_plan_keeps_to_the_memories_that_it_lists_beside_a_problem() {
     let message = "'0' lies at 16 with 8 B, in the reserved bytes [16, 20) of pool 'a'";
     assert!(found.contains(&message.to_owned()), "{found:?}");
 }
+
+/// Both cannot be pinned there.
+#[test]
+fn memories_beside_a_problem_that_contradict_each_other_are_reported() {
+    let mut problem = Problem::builder();
+    problem.chunk(0..2, 8);
+    problem.chunk(1..3, 8);
+    let problem = problem.build().unwrap();
+    let mut plan = Planner::new().plan(&problem).unwrap();
+    plan.chunks[1].offset = plan.chunks[0].offset;
+    plan.pinned = vec![0, 1];
+    let found = verify(&problem, &plan);
+    let is_found = |one: &Violation| matches!(one, Violation::WrongMemories { .. });
+    assert!(found.iter().any(is_found), "{found:?}");
+}
