@@ -211,6 +211,9 @@ fn a_strategy_without_a_plan_before_its_end_keeps_a_time_limit() {
         "strategy tflite-min-cost-flow had no plan when the time limit was over; allow more time";
     assert!(run.err.contains(words), "{}", run.err);
     assert!(!plan.exists());
+    let run = memplan(&["compare", input, "--time-limit", "1ms"]);
+    let row = run.out.lines().find(|line| line.contains("tflite-min-cost-flow")).unwrap();
+    assert!(run.code == 0 && row.ends_with("too slow"), "{run:?}");
 }
 
 /// Each change is planned as the caller would plan it.
