@@ -208,6 +208,22 @@ fn an_optional_overwrite_that_contradicts_pins_is_dropped() {
     ));
 }
 
+/// Each overwrite agrees with the pins, but the first one puts another chunk where the second one would.
+#[test]
+fn an_overwrite_that_contradicts_what_another_one_pins_is_dropped() {
+    let mut builder = Problem::builder();
+    let pool = builder.pool(Pool::new("pool"));
+    let (old, new) = (builder.chunk(0..3, 4), builder.chunk(2..4, 4));
+    let (wide, inner) = (builder.chunk(0..2, 8), builder.chunk(1..3, 4));
+    builder.pin(new, pool, 0).pin(inner, pool, 4);
+    builder.overwrite(new, old, 0).overwrite(inner, wide, 4);
+    let problem = builder.build().unwrap();
+    let refused: Vec<_> = problem.refused().iter().map(|one| (one.request, one.reason)).collect();
+    assert_eq!(refused, [(1, RejectReason::Pins)]);
+    let plan = Planner::new().plan(&problem).unwrap();
+    assert_eq!((plan.pool_size, verify(&problem, &plan)), (12, vec![]));
+}
+
 /// Three states of one variable, all at its place: only with both overwrites may the pins hold.
 #[test]
 fn pins_that_need_an_overwrite_are_kept() {
