@@ -83,8 +83,8 @@ pub enum RejectReason {
     /// The overwriter does not come after the overwritten chunk in chunk order, or on several streams it
     /// may begin before that chunk; or overwrites would form a ring.
     NotBefore,
-    /// On several streams, the overwriter ends before it is written, or a chunk begins after it is
-    /// written, but not after all that its operator waited for. No program has such clocks.
+    /// On several streams, a chunk begins after the overwriter is written, but not after all that its
+    /// operator waited for. No program has such clocks.
     ClocksContradict,
     /// One of the two has no bytes.
     Empty,

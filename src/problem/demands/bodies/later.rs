@@ -50,15 +50,13 @@ impl Later {
         Self(steps.into_iter().enumerate().map(of_stream).collect())
     }
 
-    /// Returns whether an overwriter ends before it is written, or a chunk begins after that in its own stream but
-    /// not in all.
+    /// Returns whether a chunk begins after an overwriter is written in the stream of that, but not in all.
     pub(super) fn contradicts(&self, view: &View<'_>, new: ChunkId) -> bool {
         let stream = view.demands.of(new).stream;
         let Some((steps, earliest)) = self.0.get(stream) else { return false };
         let written = view.written(new);
         let at = steps.partition_point(|&step| step < written[stream]);
-        !is_over(&written, &view.end(new))
-            || earliest.get(at).is_some_and(|earliest| !is_over(&written, earliest))
+        earliest.get(at).is_some_and(|earliest| !is_over(&written, earliest))
     }
 }
 
