@@ -130,7 +130,9 @@ pub(crate) fn plan(args: &PlanArgs) -> Result<Verdict, Failure> {
         _ => None,
     };
     let pattern = onnxruntime::pattern(&input, path, reading);
-    let runtime = RuntimeMemory { arena: arena.as_ref(), pattern: pattern.as_ref() };
+    let shared = micro::SharedPrediction::of(args)?;
+    let runtime =
+        RuntimeMemory { arena: arena.as_ref(), shared: shared.as_ref(), pattern: pattern.as_ref() };
     let file = || plan_file(&plan, &input, took, runtime.entry(&plan));
     let problem = match &input {
         Input::Problem(problem) => Some(problem),
@@ -193,18 +195,21 @@ pub(crate) fn plan(args: &PlanArgs) -> Result<Verdict, Failure> {
 #[derive(Clone, Copy)]
 struct RuntimeMemory<'a> {
     arena: Option<&'a micro::Prediction<'a>>,
+    shared: Option<&'a micro::SharedPrediction>,
     pattern: Option<&'a MemoryPattern>,
 }
 
 impl RuntimeMemory<'_> {
     fn entry(self, plan: &Plan) -> Option<ArenaEntry> {
         let pattern = || Some(report::memory_pattern_entry(self.pattern?, plan));
-        self.arena.map(micro::Prediction::entry).or_else(pattern)
+        let shared = || self.shared.map(micro::SharedPrediction::entry);
+        self.arena.map(micro::Prediction::entry).or_else(shared).or_else(pattern)
     }
 
     fn report(self, plan: &Plan) -> Option<String> {
         let pattern = || Some(report::memory_pattern(self.pattern?, plan));
-        self.arena.map(micro::Prediction::report).or_else(pattern)
+        let shared = || self.shared.map(micro::SharedPrediction::report);
+        self.arena.map(micro::Prediction::report).or_else(shared).or_else(pattern)
     }
 }
 

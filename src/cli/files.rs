@@ -40,7 +40,7 @@ pub(crate) fn short_name(path: &Path) -> String {
     file.map_or_else(|| name(path), |file| file.display().to_string())
 }
 
-fn is_standard(path: &Path) -> bool {
+pub(crate) fn is_standard(path: &Path) -> bool {
     path.as_os_str() == "-"
 }
 

@@ -7,9 +7,9 @@ use std::{
 };
 
 use memplan::{
-    Plan,
+    Input, Plan,
     export::tflite::{OfflinePlan, c_struct},
-    import::tflite::{KernelLibrary, Survey},
+    import::tflite::{Arena, KernelLibrary, Survey},
     plan::ArenaEntry,
     report::{self, Heads, Size, count},
     verify,
@@ -19,7 +19,9 @@ use crate::{
     Failure, Verdict,
     args::{InputArgs, PlanArgs, VerifyArgs},
     files::{self, wrong},
-    note, say,
+    note,
+    planning::make_plan,
+    say,
     tflite::{self, TfliteModel},
 };
 
@@ -198,6 +200,75 @@ impl<'a> Prediction<'a> {
                 "--c-struct needs offsets at multiples of 16 below 2 GiB; omit --alignment",
             )),
         }
+    }
+}
+
+/// The arena of the runtime for models that share it, each with a plan of its own and without.
+pub(crate) struct SharedPrediction {
+    models: Vec<TfliteModel>,
+    kernels: KernelLibrary,
+    heads: Heads,
+    faults: Vec<String>,
+}
+
+impl SharedPrediction {
+    /// Plans each model alone, as the plan in a file is. `None` if others than models run in the pool, or if the
+    /// options refer to the pool of all.
+    pub(crate) fn of(args: &PlanArgs) -> Result<Option<Self>, Failure> {
+        let PlanArgs { input, reading, planning, later, .. } = args;
+        let paths: Vec<&Path> = input.as_deref().into_iter().chain(later.files()).collect();
+        let is_model = |path: &&Path| !files::is_standard(path) && files::is_tflite(path, reading);
+        let is_shared = !later.after.is_empty() && paths.iter().all(is_model);
+        let is_bound = planning.placing.has_pins() || !later.share.is_empty();
+        if !is_shared || is_bound || reading.is_for_interpreter() {
+            return Ok(None);
+        }
+        let (mut models, mut heads, mut faults) = (Vec::new(), Vec::new(), Vec::new());
+        for path in paths {
+            let mut model = tflite::read_quietly(path, reading)?;
+            let input = Input::Sequence(model.survey.sequence.clone());
+            let planner = planning.planner(reading, &input, Some(path));
+            let plan = make_plan(&input, Some(path), planning.strategy, &planner)?;
+            let (own, wrong) = self::heads(&model, &plan, path)?;
+            heads.push(own);
+            let name = files::short_name(path);
+            faults.extend(wrong.into_iter().map(|fault| format!("{name}: {fault}")));
+            for operator in &mut model.survey.arena.unknown_scratch {
+                *operator = format!("{name}: {operator}");
+            }
+            models.push(model);
+        }
+        let kernels = tflite::kernel_library(reading)?;
+        let shared = Self { models, kernels, heads: Heads::shared(&heads), faults };
+        if args.csv {
+            // CSV cannot hold the prediction.
+            let Heads { own, planned, .. } = shared.heads;
+            note(&format!(
+                "head of TensorFlow Lite Micro's arena: {} for the files, {} with a plan of each",
+                Size(own),
+                Size(planned)
+            ));
+        }
+        Ok(Some(shared))
+    }
+
+    fn arenas(&self) -> Vec<&Arena> {
+        self.models.iter().map(|model| &model.survey.arena).collect()
+    }
+
+    /// The report in the plan's file.
+    pub(crate) fn entry(&self) -> ArenaEntry {
+        report::shared_arena_entry(&self.arenas(), self.heads, self.kernels, &self.faults)
+    }
+
+    /// The report below the summary of the plan.
+    pub(crate) fn report(&self) -> String {
+        let arenas = self.arenas();
+        let mut text = report::shared_arena(&arenas, self.heads, self.kernels, &self.faults);
+        if self.heads.planned < self.heads.own {
+            text.push_str("  memplan plan MODEL -o OUT.tflite writes one model with its plan.\n");
+        }
+        text
     }
 }
 

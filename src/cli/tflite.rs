@@ -34,12 +34,18 @@ impl TfliteModel {
 
 /// Reads a TensorFlow Lite model with what the runtime places in its arena.
 pub(crate) fn read(path: &Path, args: &InputArgs) -> Result<TfliteModel, Failure> {
+    let model = read_quietly(path, args)?;
+    note_taken(&model.survey, path);
+    Ok(model)
+}
+
+/// Reads a model whose open sizes are noted already.
+pub(crate) fn read_quietly(path: &Path, args: &InputArgs) -> Result<TfliteModel, Failure> {
     files::check_switches(path, Format::Tflite, args)?;
     let bytes = files::read(path, args.max_input)?;
     let options = options(path, args)?;
     let survey = survey(&bytes, path, &options)?;
     check_supported(&survey, path)?;
-    note_taken(&survey, path);
     Ok(TfliteModel { bytes, survey, options })
 }
 

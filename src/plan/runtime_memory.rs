@@ -12,6 +12,9 @@ use crate::{Bytes, file::is_zero};
 pub struct ArenaEntry {
     /// The runtime.
     pub runtime: Box<str>,
+    /// The number of models that share the arena, which all figures are for together; omitted for one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub models: Option<usize>,
     /// The kernels that it is built with, if they decide the scratch memory; otherwise omitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernels: Option<Box<str>>,
@@ -23,7 +26,7 @@ pub struct ArenaEntry {
     /// All that is wrong with the plan in the model; omitted if nothing is.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub wrong_plan: Vec<String>,
-    /// Bytes that it takes with this plan.
+    /// Bytes that it takes with this plan; for several models, with a plan of each.
     pub planned: Bytes,
     /// Number of scratch buffers that are counted.
     pub scratch_buffers: usize,

@@ -52,6 +52,16 @@ impl Heads {
         Ok(Self::new(own.size, planned.size).planned_already(present.is_some()))
     }
 
+    /// The heads of models that share one arena. The runtime's head is as large as the largest of them. A model
+    /// whose plan would not make its head smaller is taken as it is.
+    #[must_use]
+    pub fn shared(models: &[Self]) -> Self {
+        let largest = |of: fn(&Self) -> Bytes| models.iter().map(of).max().unwrap_or(0);
+        let planned = largest(|heads| heads.planned.min(heads.own));
+        let is_planned_already = models.iter().any(|heads| heads.is_planned_already);
+        Self::new(largest(|heads| heads.own), planned).planned_already(is_planned_already)
+    }
+
     /// Sets whether the model already has another plan, which the first head is for.
     #[must_use]
     pub const fn planned_already(mut self, is_planned_already: bool) -> Self {
@@ -63,31 +73,39 @@ impl Heads {
 /// Lists both heads, with the gain in percent.
 #[must_use]
 pub fn heads(heads: Heads) -> String {
-    sizes("head", heads)
+    sizes("head", heads, ONE)
+}
+
+/// How lists call the plan in a file, and the plan that memplan made.
+type Words = [&'static str; 2];
+
+const ONE: Words = ["with the file's plan", "with this plan"];
+const SEVERAL: Words = ["with files' plans", "with a plan of each"];
+
+fn without(heads: Heads, [present, _]: Words) -> &'static str {
+    if heads.is_planned_already { present } else { "by its own planner" }
 }
 
 /// Lists the whole arena, head and tail, by the runtime's own planner and with the plan.
-fn whole(heads: Heads, tail: Bytes) -> String {
-    let by = if heads.is_planned_already { "with the file's plan" } else { "by its own planner" };
+fn whole(heads: Heads, tail: Bytes, words: Words) -> String {
     let arena = |by: &str, head: Bytes| {
         let label = format!("  {:<27}", format!("arena {by}"));
         format!("{label}{}\n", Size(head.saturating_add(tail)))
     };
-    arena(by, heads.own) + &arena("with this plan", heads.planned)
+    arena(without(heads, words), heads.own) + &arena(words[1], heads.planned)
 }
 
 #[allow(clippy::cast_precision_loss, reason = "a percentage for people")]
-fn sizes(of: &str, heads: Heads) -> String {
-    let Heads { own, planned, is_planned_already } = heads;
+fn sizes(of: &str, heads: Heads, words: Words) -> String {
+    let Heads { own, planned, .. } = heads;
     let gain = match own.checked_sub(planned) {
         None => format!("{} more; do not use it", Size(planned - own)),
         Some(0) => "no saving".to_owned(),
         Some(less) => format!("{:.1} % saved", less as f64 * 100.0 / own as f64),
     };
-    let by = if is_planned_already { "with the file's plan" } else { "by its own planner" };
     let label = |by: &str| format!("  {:<27}", format!("{of} {by}"));
-    let planned = hanging(&label("with this plan"), &format!("{}, {gain}", Size(planned)), 29);
-    format!("{}{}\n{planned}", label(by), Size(own))
+    let planned = hanging(&label(words[1]), &format!("{}, {gain}", Size(planned)), 29);
+    format!("{}{}\n{planned}", label(without(heads, words)), Size(own))
 }
 
 /// Reports how large the head of the arena is, by the runtime's own planner and with a plan, and what these
@@ -97,18 +115,38 @@ pub fn arena(arena: &Arena, sizes: Heads, kernels: KernelLibrary, faults: &[Stri
     if arena.runtime == Runtime::Interpreter {
         return interpreter(arena, sizes);
     }
-    let scratch = arena.buffers.iter().filter(|buffer| buffer.tensor.is_none());
-    let mut text = format!("TensorFlow Lite Micro, {kernels} kernels\n{}", heads(sizes));
-    let (buffers, variables) = (scratch.count() as u64, arena.variables);
+    shared_arena(&[arena], sizes, kernels, faults)
+}
+
+/// Reports the same for models of TensorFlow Lite Micro that share one arena.
+#[must_use]
+pub fn shared_arena(
+    arenas: &[&Arena],
+    heads: Heads,
+    kernels: KernelLibrary,
+    faults: &[String],
+) -> String {
+    let is_one = arenas.len() == 1;
+    let words = if is_one { ONE } else { SEVERAL };
+    let in_one =
+        if is_one { String::new() } else { format!(", {} models in one arena", arenas.len()) };
+    let sizes = sizes("head", heads, words);
+    let mut text = format!("TensorFlow Lite Micro, {kernels} kernels{in_one}\n{sizes}");
+    let Contents { scratch, variables, unknown_scratch } = Contents::of(arenas);
     let tail = match variables {
         0 => "structures and the kernels' tables".to_owned(),
         bytes => format!("structures, the kernels' tables, and variables of {}", Size(bytes)),
     };
-    let held =
-        format!("The head holds tensors and {} of the kernels.", count(buffers, "scratch buffer"));
-    let words = match arena.tail {
+    let shared =
+        if is_one { "" } else { " The models share it, and it is as large as the largest needs." };
+    let held = format!(
+        "The head holds tensors and {} of the kernels.{shared}",
+        count(scratch as u64, "scratch buffer")
+    );
+    let tail = if is_one { tail } else { format!("{tail} of all models") };
+    let words = match Arena::shared_tail(arenas) {
         Some(bytes) => {
-            text.push_str(&whole(sizes, bytes));
+            text.push_str(&whole(heads, bytes, words));
             format!(
                 "{held} The whole arena adds the tail, {}: the runtime's {tail}, as arena_used_bytes of the Python package tflite-micro {TAIL_RELEASE} counts them (64 bits). Structures differ in other releases and on 32 bits.",
                 Size(bytes)
@@ -119,10 +157,10 @@ pub fn arena(arena: &Arena, sizes: Heads, kernels: KernelLibrary, faults: &[Stri
         ),
     };
     text.push_str(&hanging("  ", &words, 2));
-    if !arena.unknown_scratch.is_empty() {
+    if !unknown_scratch.is_empty() {
         let words = format!(
             "Scratch memory not known, and counted as 0 B; give it with --scratch: {}.",
-            arena.unknown_scratch.join(", ")
+            unknown_scratch.join(", ")
         );
         text.push_str(&hanging("  ", &words, 2));
     }
@@ -140,8 +178,28 @@ pub fn arena(arena: &Arena, sizes: Heads, kernels: KernelLibrary, faults: &[Stri
     text
 }
 
+/// What lies in the arenas of some models.
+struct Contents {
+    scratch: usize,
+    variables: Bytes,
+    unknown_scratch: Vec<String>,
+}
+
+impl Contents {
+    fn of(arenas: &[&Arena]) -> Self {
+        let buffers = arenas.iter().flat_map(|arena| &arena.buffers);
+        let variables = arenas.iter().map(|arena| arena.variables);
+        let unknown = arenas.iter().flat_map(|arena| &arena.unknown_scratch);
+        Self {
+            scratch: buffers.filter(|buffer| buffer.tensor.is_none()).count(),
+            variables: variables.fold(0, Bytes::saturating_add),
+            unknown_scratch: unknown.cloned().collect(),
+        }
+    }
+}
+
 fn interpreter(arena: &Arena, heads: Heads) -> String {
-    let mut text = format!("TensorFlow Lite's interpreter\n{}", sizes("arena", heads));
+    let mut text = format!("TensorFlow Lite's interpreter\n{}", sizes("arena", heads, ONE));
     let apart = [("persistent", arena.persistent), ("heap", arena.heap)];
     if apart.iter().any(|&(_, bytes)| bytes > 0) {
         for (label, bytes) in apart {
@@ -176,32 +234,61 @@ pub fn arena_entry(
     kernels: KernelLibrary,
     faults: &[String],
 ) -> ArenaEntry {
-    let Heads { own, is_planned_already, planned } = sizes;
-    let scratch = arena.buffers.iter().filter(|buffer| buffer.tensor.is_none());
-    let is_micro = arena.runtime == Runtime::Micro;
+    entry(arena.runtime, &[arena], sizes, kernels, faults)
+}
+
+/// Returns the figures of [`shared_arena`] for a plan's file.
+#[must_use]
+#[cfg(feature = "serde")]
+pub fn shared_arena_entry(
+    arenas: &[&Arena],
+    heads: Heads,
+    kernels: KernelLibrary,
+    faults: &[String],
+) -> ArenaEntry {
+    entry(Runtime::Micro, arenas, heads, kernels, faults)
+}
+
+#[cfg(feature = "serde")]
+fn entry(
+    runtime: Runtime,
+    arenas: &[&Arena],
+    heads: Heads,
+    kernels: KernelLibrary,
+    faults: &[String],
+) -> ArenaEntry {
+    let Heads { own, is_planned_already, planned } = heads;
+    let Contents { scratch, variables, unknown_scratch } = Contents::of(arenas);
+    let is_micro = runtime == Runtime::Micro;
+    let tail = Arena::shared_tail(arenas);
+    let sum = |of: fn(&Arena) -> Bytes| {
+        arenas.iter().map(|arena| of(arena)).fold(0, Bytes::saturating_add)
+    };
+    let called = sum(|arena| arena.called);
     let not_included: &[(bool, &str)] = &[
-        (is_micro && arena.tail.is_none(), "structures of the runtime"),
-        (is_micro && arena.tail.is_none(), "tables of the kernels"),
+        (is_micro && tail.is_none(), "structures of the runtime"),
+        (is_micro && tail.is_none(), "tables of the kernels"),
         (!is_micro, "other scratch memory of its kernels"),
-        (arena.variables > 0 && arena.tail.is_none(), "variables"),
-        (arena.called > 0, "arenas of called subgraphs"),
+        (variables > 0 && tail.is_none(), "variables"),
+        (called > 0, "arenas of called subgraphs"),
     ];
     let not_included = not_included.iter().filter(|(applies, _)| *applies);
     ArenaEntry {
-        runtime: arena.runtime.name().into(),
+        runtime: runtime.name().into(),
+        models: (arenas.len() > 1).then_some(arenas.len()),
         kernels: is_micro.then(|| kernels.name().into()),
         own,
         planned_already: is_planned_already,
         wrong_plan: faults.to_vec(),
         planned,
-        scratch_buffers: scratch.count(),
-        unknown_scratch: arena.unknown_scratch.clone(),
+        scratch_buffers: scratch,
+        unknown_scratch,
         not_included: not_included.map(|&(_, what)| what.to_owned()).collect(),
-        persistent: arena.persistent,
-        heap: arena.heap,
-        tail: arena.tail,
-        tail_release: arena.tail.map(|_| TAIL_RELEASE.into()),
-        variables: arena.variables,
-        called: arena.called,
+        persistent: sum(|arena| arena.persistent),
+        heap: sum(|arena| arena.heap),
+        tail,
+        tail_release: tail.map(|_| TAIL_RELEASE.into()),
+        variables,
+        called,
     }
 }

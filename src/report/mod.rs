@@ -47,10 +47,10 @@ pub use crate::printable::printable;
 #[cfg(feature = "files")]
 pub use advice::advice_json;
 pub use advice::{Advice, Change, advice, advice_text};
-#[cfg(all(feature = "tflite", feature = "serde"))]
-pub use arena::arena_entry;
 #[cfg(feature = "tflite")]
-pub use arena::{Heads, arena, heads};
+pub use arena::{Heads, arena, heads, shared_arena};
+#[cfg(all(feature = "tflite", feature = "serde"))]
+pub use arena::{arena_entry, shared_arena_entry};
 #[cfg(feature = "files")]
 pub use audit::audit;
 #[cfg(feature = "files")]

@@ -64,6 +64,7 @@ fn gain(pattern: &MemoryPattern, pool: Bytes) -> String {
 pub fn memory_pattern_entry(pattern: &MemoryPattern, plan: &Plan) -> ArenaEntry {
     ArenaEntry {
         runtime: "onnxruntime".into(),
+        models: None,
         kernels: None,
         own: pattern.total(),
         planned_already: false,

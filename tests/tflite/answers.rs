@@ -8,15 +8,19 @@ use memplan::{
     export::tflite::OfflinePlan,
     import::{
         ImportOptions,
-        tflite::{ALIGNMENT, KernelLibrary, Runtime, Survey, TfliteOptions, survey},
+        tflite::{ALIGNMENT, Arena, KernelLibrary, Runtime, Survey, TfliteOptions, survey},
     },
     lower::LoweringOptions,
+    report::Heads,
     verify::{Verifier, execute, verify},
 };
 use rstest::rstest;
 use serde_json::Value;
 
-use crate::shared::shared_path;
+use crate::{
+    flatbuffer::{FLOAT32, Subgraph, code, model, tensor},
+    shared::shared_path,
+};
 
 /// A model with its recorded answer.
 struct Case {
@@ -124,6 +128,91 @@ fn the_tail_is_predicted_to_the_byte(#[case] name: &str, #[case] tail: u64) {
     let of = |kernels| survey(&bytes, &options(kernels)).unwrap().arena.tail;
     assert_eq!(of(KernelLibrary::Reference), Some(tail));
     assert_eq!(of(KernelLibrary::CmsisNn), None);
+}
+
+/// Measured in the release that is named: each subgraph has its structures.
+#[rstest]
+#[case(1, 752)]
+#[case(4, 1_168)]
+#[case(8, 1_712)]
+fn the_tail_of_subgraphs_is_predicted_to_the_byte(#[case] subgraphs: usize, #[case] tail: u64) {
+    let of = Subgraph {
+        tensors: ["x", "y"].map(|name| tensor(name, FLOAT32, &[4])).to_vec(),
+        inputs: vec![0],
+        outputs: vec![1],
+        operators: vec![(code::EXP, vec![0], vec![1], vec![])],
+    };
+    let bytes = model(&vec![of; subgraphs]);
+    assert_eq!(survey(&bytes, &ImportOptions::default()).unwrap().arena.tail, Some(tail));
+}
+
+/// The head and the tail of one arena for several models.
+fn shared_arena(models: &[PathBuf]) -> (u64, u64) {
+    let options = ImportOptions::default();
+    let read = |path: &PathBuf| {
+        let bytes = fs::read(path).unwrap();
+        let arena = survey(&bytes, &options).unwrap().arena;
+        let present = OfflinePlan::of_model(&bytes).unwrap();
+        let head = present.unwrap_or(OfflinePlan::online(&arena)).simulate(&arena).unwrap();
+        (Heads::new(head.size, head.size), arena)
+    };
+    let (heads, arenas): (Vec<Heads>, Vec<Arena>) = models.iter().map(read).unzip();
+    let tail = Arena::shared_tail(&arenas.iter().collect::<Vec<_>>());
+    (Heads::shared(&heads).own, tail.unwrap())
+}
+
+/// Measured with interpreters that have one recording allocator, loaded in this order: the runtime built from
+/// earlier source, with the options of a fully connected operator as large as in the release that is named.
+#[rstest]
+#[case(&["mobilenet_v3_se_64_i8", "variable_f32"], 32_768, 16_128)]
+#[case(&["variable_f32", "mobilenet_v3_se_64_i8"], 32_768, 16_128)]
+#[case(&["mobilenet_v3_se_64_i8", "mobilenet_v3_se_64_i8"], 32_768, 28_640)]
+#[case(&["variable_f32", "variable_f32"], 768, 3_616)]
+#[case(&["variable_f32", "mobilenet_v3_se_64_i8", "variable_f32"], 32_768, 17_712)]
+fn an_arena_of_several_models_is_predicted_to_the_byte(
+    #[case] models: &[&str],
+    #[case] head: u64,
+    #[case] tail: u64,
+) {
+    let models: Vec<PathBuf> =
+        models.iter().map(|name| format!("tests/models/{name}.tflite").into()).collect();
+    assert_eq!(shared_arena(&models), (head, tail));
+}
+
+/// Measured in the same way; the models in `planned` have an offline plan.
+#[rstest]
+#[case(&["models/ad_autoencoder_i8", "models/if_branches_f32"], 2_096, 18_672)]
+#[case(&["models/while_loop_f32", "models/kws_ds_cnn_i8"], 16_000, 9_856)]
+#[case(&["models/kws_ds_cnn_f32", "models/two_heads_inputs_i8"], 64_000, 10_976)]
+#[case(&["models/scratch_heavy_i8", "models/unet_transpose_48_i8"], 320_000, 6_800)]
+#[case(&["models/transformer_tiny_i8", "models/densenet_tiny_32_f32"], 557_056, 28_544)]
+#[case(&["models/mobilenet_v2_035_96_i8", "models/vww_mobilenet_v1_025_i8"], 138_240, 78_512)]
+#[case(&["planned/vww_mobilenet_v1_025_i8", "models/kws_ds_cnn_i8"], 55_296, 37_616)]
+#[case(&["models/ic_resnet8_i8", "planned/elementwise_chain_i8"], 49_152, 10_304)]
+#[case(
+    &["planned/kws_ds_cnn_i8_overlap_reference", "planned/ic_resnet8_i8_overlap_reference"],
+    33_312, 14_560
+)]
+#[case(
+    &["models/if_branches_f32", "models/while_loop_f32", "models/transformer_tiny_i8"],
+    10_240, 19_872
+)]
+#[case(
+    &["planned/vww_mobilenet_v1_025_i8", "models/batch_concat_i8", "models/efficientnet_tiny_64_i8"],
+    98_304, 60_400
+)]
+#[case(
+    &["models/elementwise_chain_f32", "models/unet_tiny_64_i8", "models/ic_resnet8_i8"],
+    196_608, 17_968
+)]
+fn an_arena_of_other_models_is_predicted_to_the_byte(
+    #[case] models: &[&str],
+    #[case] head: u64,
+    #[case] tail: u64,
+) {
+    let path = |name: &&str| shared_path(&format!("data/tflite/{name}.tflite"));
+    let Some(models) = models.iter().map(path).collect::<Option<Vec<PathBuf>>>() else { return };
+    assert_eq!(shared_arena(&models), (head, tail));
 }
 
 /// Measured in a build with CMSIS-NN in plain C.

@@ -460,6 +460,11 @@ impl PlacingArgs {
         pools
     }
 
+    /// Returns whether places are given.
+    pub(crate) fn has_pins(&self) -> bool {
+        !self.pins.is_empty()
+    }
+
     /// The first of its options that is given.
     pub(crate) fn switch(&self) -> Option<&'static str> {
         let padding = self.padding.map(|_| "--padding");

@@ -10,6 +10,7 @@ use crate::{
         Runtime, TfliteError, TfliteOptions,
         model::{Model, OperatorAt, Tensor, tensor_place, wrong},
         ops::{self, Op},
+        tail::Tail,
         walk::Event,
     },
 };
@@ -36,6 +37,8 @@ pub struct Arena {
     ///
     /// [`TAIL_RELEASE`]: crate::import::tflite::TAIL_RELEASE
     pub tail: Option<Bytes>,
+    /// What the model allocates in the tail.
+    pub(super) in_tail: Option<Tail>,
     /// For the interpreter, the bytes of constants that it widens once and keeps in its second arena.
     pub persistent: Bytes,
     /// For the interpreter, the bytes of tensors that lie on the heap, because their sizes are known only when
@@ -232,6 +235,21 @@ impl Arena {
         placed.total.checked_next_multiple_of(alignment).ok_or(overflow)
     }
 
+    /// Returns the bytes of the tail if several models share one arena, as interpreters with one
+    /// `MicroAllocator` do: the allocator's structures once, and below them what each model allocates. The
+    /// models are loaded in this order. `None` if the tail of one of them is not known.
+    #[must_use]
+    pub fn shared_tail(arenas: &[&Self]) -> Option<Bytes> {
+        let tails: Option<Vec<&Tail>> = arenas.iter().map(|arena| arena.in_tail.as_ref()).collect();
+        tails.map(Tail::size)
+    }
+
+    /// Sets what the model allocates in the tail.
+    pub(super) fn set_tail(&mut self, tail: Option<Tail>) {
+        self.tail = tail.as_ref().map(|tail| Tail::size([tail]));
+        self.in_tail = tail;
+    }
+
     pub(super) fn of(
         model: &Model,
         events: &[Event],
@@ -280,6 +298,7 @@ impl Arena {
             subgraphs: model.subgraphs.len(),
             variables: variables.fold(0, Bytes::saturating_add),
             tail: None,
+            in_tail: None,
             persistent: 0,
             heap: 0,
             stops: Vec::new(),

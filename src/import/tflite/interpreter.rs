@@ -334,6 +334,7 @@ fn of_subgraph(
         subgraphs: model.subgraphs.len(),
         variables: 0,
         tail: None,
+        in_tail: None,
         persistent: 0,
         heap: 0,
         stops: subgraph.stops.iter().map(|&stop| stop as Step + 1).collect(),

@@ -153,7 +153,7 @@ pub fn survey(bytes: &[u8], options: &ImportOptions) -> Result<Survey, TfliteErr
     let (arena, shares) = match runtime {
         Runtime::Micro => {
             let mut arena = Arena::of(&model, &events, &scratch, &mut names)?;
-            arena.tail = tail::tail(&model, &scratch, &options.tflite);
+            arena.set_tail(tail::tail(&model, &scratch, &options.tflite));
             (arena, None)
         }
         Runtime::Interpreter => (

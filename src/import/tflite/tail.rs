@@ -20,10 +20,10 @@ pub const TAIL_RELEASE: &str = "0.dev20261023182759";
 mod size {
     use crate::Bytes;
 
-    /// Those that exist before a model is read: the allocators and the planner.
-    pub(super) const ALLOCATORS: Bytes = 456;
+    /// Those that exist before a model is read, once for all models of an arena: the allocators and the planner.
+    pub(super) const ALLOCATORS: Bytes = 448;
     pub(super) const OPTIONS_ALLOCATOR: Bytes = 16;
-    pub(super) const SUBGRAPH: Bytes = 16;
+    pub(super) const SUBGRAPH: Bytes = 24;
     pub(super) const EVALUATED_TENSOR: Bytes = 24;
     pub(super) const NODE: Bytes = 64;
     pub(super) const SCRATCH_HANDLE: Bytes = 8;
@@ -35,15 +35,31 @@ mod size {
     pub(super) const VARIABLE: Bytes = 40;
 }
 
-/// Memory that grows down from the end of the arena.
-struct Tail {
-    used: Bytes,
+/// What a model allocates in the tail, in order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Tail {
+    allocations: Vec<Allocation>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Allocation {
+    bytes: Bytes,
+    alignment: Bytes,
 }
 
 impl Tail {
+    /// The bytes of the tail of an arena in which these models are loaded, one after the other. What a model
+    /// leaves unused for alignment depends on where those before it end.
+    pub(super) fn size<'a>(models: impl IntoIterator<Item = &'a Self>) -> Bytes {
+        let allocations = models.into_iter().flat_map(|model| &model.allocations);
+        allocations.fold(size::ALLOCATORS, |used, of| {
+            let end = used.saturating_add(of.bytes);
+            end.checked_next_multiple_of(of.alignment).unwrap_or(Bytes::MAX)
+        })
+    }
+
     fn allocate(&mut self, bytes: Bytes, alignment: Bytes) {
-        let end = self.used.saturating_add(bytes);
-        self.used = end.checked_next_multiple_of(alignment).unwrap_or(Bytes::MAX);
+        self.allocations.push(Allocation { bytes, alignment });
     }
 
     /// A request of a kernel.
@@ -65,8 +81,8 @@ impl Tail {
     }
 }
 
-/// The bytes of the tail; `None` if the kernels are not the reference kernels, or one of them is not known.
-pub(super) fn tail(model: &Model, scratch: &Scratch, options: &TfliteOptions) -> Option<Bytes> {
+/// The tail of a model; `None` if the kernels are not the reference kernels, or one of them is not known.
+pub(super) fn tail(model: &Model, scratch: &Scratch, options: &TfliteOptions) -> Option<Tail> {
     if options.kernels != KernelLibrary::Reference {
         return None;
     }
@@ -83,7 +99,7 @@ pub(super) fn tail(model: &Model, scratch: &Scratch, options: &TfliteOptions) ->
         }
         operators.push((ops::persistent(&op)?, op));
     }
-    let mut tail = Tail { used: size::ALLOCATORS };
+    let mut tail = Tail::default();
     let handles = handles(&operators)?;
     let names: std::collections::BTreeSet<&String> = handles.values().collect();
     if !names.is_empty() {
@@ -122,7 +138,7 @@ pub(super) fn tail(model: &Model, scratch: &Scratch, options: &TfliteOptions) ->
     let main = model.subgraphs.first()?;
     tail.visible(&main.tensors, &main.inputs);
     tail.visible(&main.tensors, &main.outputs);
-    Some(tail.used)
+    Some(tail)
 }
 
 /// The names of variables, by the subgraph and tensor of their handles.

@@ -425,6 +425,72 @@ fn shared_models_are_planned_and_verified() {
 }
 
 #[test]
+fn the_arena_of_several_models_is_reported() {
+    let [first, second] =
+        ["mobilenet_v3_se_64_i8", "variable_f32"].map(|name| format!("tests/models/{name}.tflite"));
+    let both = ["plan", &*first, "--after", &second];
+    let Run { code, out, err } = memplan(&both);
+    assert_eq!((code, &*err), (0, ""));
+    let expected = "
+TensorFlow Lite Micro, reference kernels, 2 models in one arena
+  head by its own planner    32.0 KiB (32 768 B)
+  head with a plan of each   24.0 KiB (24 576 B), 25.0 % saved
+  arena by its own planner   47.8 KiB (48 896 B)
+  arena with a plan of each  39.8 KiB (40 704 B)
+  The head holds tensors and 12 scratch buffers";
+    assert!(out.contains(expected), "{out}");
+    assert!(out.ends_with("memplan plan MODEL -o OUT.tflite writes one model with its plan.\n"));
+    let entry = |args: &[&str]| {
+        let Run { code, out, err } = memplan(&[args, &["--json"]].concat());
+        assert_eq!(code, 0, "{err}");
+        serde_json::from_str::<Value>(&out).unwrap()["arena"].clone()
+    };
+    let expected = json!({
+        "runtime": "tflite-micro",
+        "models": 2,
+        "kernels": "reference",
+        "own": 32_768,
+        "planned_already": false,
+        "planned": 24_576,
+        "scratch_buffers": 12,
+        "unknown_scratch": [],
+        "not_included": [],
+        "tail": 16_128,
+        "tail_release": "0.dev20261023182759",
+        "variables": 0,
+    });
+    assert_eq!(entry(&both), expected);
+    // The head is that of the written plan.
+    let folder = tempfile::tempdir().unwrap();
+    let planned = folder.path().join("planned.tflite").display().to_string();
+    assert_eq!(memplan(&["plan", &first, "-o", &planned]).code, 0);
+    let written = entry(&["plan", &second, "--after", &planned]);
+    assert_eq!((&written["own"], &written["planned_already"]), (&json!(24_576), &json!(true)));
+    let csv = memplan(&[&both[..], &["--csv"]].concat());
+    assert!(csv.err.contains("32.0 KiB (32 768 B) for the files, 24.0 KiB"), "{}", csv.err);
+    // Without the tail.
+    let other = entry(&[&both[..], &["--kernels", "cmsis-nn"]].concat());
+    assert_eq!((&other["tail"], &other["kernels"]), (&Value::Null, &json!("cmsis-nn")));
+    // The runtime shares no tensors, and runs no other inputs.
+    let sequence = folder.path().join("sequence.json").display().to_string();
+    assert_eq!(memplan(&["convert", &first, "-o", &sequence]).code, 0);
+    for others in [
+        &[
+            "plan",
+            &first,
+            "--after",
+            &first,
+            "--share",
+            "mobilenet_v3_se_64_i8/a_0=mobilenet_v3_se_64_i8.2/a_0",
+        ][..],
+        &["plan", &first, "--after", &sequence],
+        &["plan", &first, "--after", &second, "--runtime", "tflite"],
+    ] {
+        assert_eq!(entry(others), Value::Null, "{others:?}");
+    }
+}
+
+#[test]
 fn the_arena_is_explained() {
     let run = memplan(&["explain", "tests/models/mobilenet_v3_se_64_i8.tflite"]);
     assert_eq!(run.code, 0, "{}", run.err);

@@ -20,9 +20,7 @@ pub(crate) struct Persistent {
 
 /// The sizes of parsed options, with alignments.
 const OPTIONS: &[(&[&str], (Bytes, Bytes))] = &[
-    (&["ADD", "CAST", "CONCATENATION", "GATHER", "PACK", "SUB", "UNPACK"], (8, 4)),
-    // The room that fits two models, between 13 and 28 bytes.
-    (&["IF", "WHILE"], (24, 4)),
+    (&["ADD", "CAST", "CONCATENATION", "GATHER", "IF", "PACK", "SUB", "UNPACK", "WHILE"], (8, 4)),
     (
         &[
             "ARG_MAX",
