@@ -8,7 +8,9 @@ impl Model {
     pub(super) fn operands(&self) -> Bytes {
         let operator = |operator: usize| {
             let reads = self.reads.get(operator).iter().map(|&chunk| self.sizes[chunk as usize]);
-            self.base + reads.sum::<Bytes>() + self.adds[operator] - self.free_outputs(operator)
+            // An output may save chunks that are too small to count.
+            let adds = self.adds[operator].saturating_sub(self.free_outputs(operator));
+            self.base + reads.sum::<Bytes>() + adds
         };
         let kept = (0..self.sizes.len()).filter(|&chunk| self.kept[chunk]);
         let at_end = self.base + kept.map(|chunk| self.sizes[chunk]).sum::<Bytes>();

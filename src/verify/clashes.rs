@@ -92,14 +92,17 @@ impl Facts<'_> {
     }
 
     /// Returns whether an overwriter, while it is written, cannot destroy bytes of another chunk. Of two that are written
-    /// in the same step, one must be written over the other.
+    /// over relatives in the same step, one must be written over the other.
     fn spares(&self, same: &SameBytes<'_>, new: Owner, other: Owner) -> bool {
         let over = |&chunk: &ChunkId| self.overwrites[chunk.index()].map(|over| over.chunk);
         let Some(old) = over(&new.chunk).filter(|_| new.is_written) else { return false };
         if new.is_written && other.is_written {
             let is_in_step = |chunk: &ChunkId| self.begin(*chunk) == self.begin(new.chunk);
             let mut olds = std::iter::successors(Some(old), over).take_while(is_in_step);
-            return new.chunk == other.chunk || olds.any(|old| old == other.chunk);
+            let is_of_family = over(&other.chunk)
+                .is_some_and(|of_other| of_other == old || same.are_relatives(old, of_other));
+            let is_over = new.chunk == other.chunk || olds.any(|old| old == other.chunk);
+            return is_over || !is_of_family;
         }
         let is_same = old == other.chunk || new.chunk == other.chunk;
         is_same || !same.are_relatives(old, other.chunk)
@@ -159,15 +162,13 @@ impl Clashes<'_> {
             if overwritten.is_some_and(|over| same.has_relatives(over.chunk)) {
                 // It must not be written over bytes that relatives of that chunk need in this step.
                 let begin = facts.problem.chunk(chunk).begin;
-                let first = facts.needs(chunk, None).into_iter().find(|need| need.begin <= begin);
-                let end = u128::from(facts.end_of_value(chunk, spot.low));
-                rectangles.extend(first.map(|Need { low, high, .. }| Rectangle {
+                rectangles.push(Rectangle {
                     owner: Owner { chunk, low: spot.low, is_written: true },
                     begin,
                     end: begin.saturating_add(1),
-                    low: to_bytes(u128::from(spot.low) + low),
-                    high: to_bytes(end.min(u128::from(spot.low) + high)),
-                }));
+                    low: spot.low,
+                    high: spot.low.saturating_add(facts.problem.chunk(chunk).size),
+                });
             }
             let needs = facts.needs(chunk, overwritten).into_iter();
             rectangles.extend(needs.map(|Need { begin, end, low, high }| Rectangle {

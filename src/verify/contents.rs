@@ -115,7 +115,10 @@ pub(super) fn count(
     counter.check_alignment();
     counter.check_overwriters();
     counter.keep_to_the_end();
-    counter.split();
+    // Lifetimes on several streams are those of whole contents.
+    if sequence.streams() == 1 {
+        counter.split();
+    }
     counter.contents
 }
 

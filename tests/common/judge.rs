@@ -190,7 +190,7 @@ impl Judge {
     }
 
     /// Returns whether a chunk is written over a byte of a part or a whole of the chunk that it overwrites,
-    /// in a step in which that part or whole still needs it. What it does not need then, it does not write.
+    /// in a step in which that part or whole still needs it.
     pub fn destroys(
         &self,
         (new, byte): (usize, u64),
@@ -203,7 +203,6 @@ impl Judge {
         let is_real = byte < self.size(new) && of_other < self.size(other);
         begins
             && is_real
-            && self.asks(new, byte, step)
             && other != old
             && self.is_related(old, other)
             && self.needs(other, of_other, step, spots)

@@ -409,6 +409,35 @@ fn padding_may_lie_on_the_rest_of_a_content_on_another_stream() {
     assert_eq!((verify(&sequence, &plan), execute(&sequence, &plan)), (vec![], vec![]));
 }
 
+/// The padding of `y` lies on the bytes of `t`, which is a part of the overwritten `x` and is read in this step.
+#[test]
+fn padding_may_lie_on_a_part_on_another_stream() {
+    let sequence = OpSequence::builder()
+        .operator(Operator::new("m").output(Output::new("s", 24)).output(Output::new("t", 2)))
+        .operator(
+            Operator::new("n")
+                .inputs(["s", "t"])
+                .output(Output::new("x", 26).gathers("s", 0).gathers("t", 24)),
+        )
+        .operator(
+            Operator::new("v")
+                .inputs(["x"])
+                .output(Output::new("v", 19).reads_at("x", 4))
+                .on_stream(1),
+        )
+        .operator(
+            Operator::new("k")
+                .inputs(["t", "v"])
+                .output(Output::new("y", 19).updates("v", 0))
+                .on_stream(1),
+        )
+        .build()
+        .unwrap();
+    let plan = Planner::new().padding(3).plan(&sequence).unwrap();
+    assert_eq!(plan.parts.len(), 2, "t lies in x");
+    assert_eq!((verify(&sequence, &plan), execute(&sequence, &plan)), (vec![], vec![]));
+}
+
 /// `y` lies in the memory of the caller, because it must be written over `x`; so do its bytes, read one by one.
 #[test]
 fn bytes_of_an_update_outside_the_pool_are_not_in_it() {
