@@ -232,7 +232,13 @@ fn write_header(args: &PlanArgs, plan: &Plan) -> Result<(), Failure> {
     let path = args.input.as_deref();
     let stem = path.filter(|path| path.as_os_str() != "-").and_then(Path::file_stem);
     let stem = stem.map_or_else(|| "model".to_owned(), |stem| stem.display().to_string());
-    let header = export::c_header(&stem, plan).map_err(|error| wrong(path, error))?;
+    let mut header = export::c_header(&stem, plan).map_err(|error| wrong(path, error))?;
+    if path.is_some_and(|path| files::is_tflite(path, &args.reading)) {
+        header.insert_str(
+            0,
+            "/* The runtime's tensor arena holds more than this pool, its head: see memplan plan. */\n",
+        );
+    }
     match &args.output {
         Some(output) => files::write(output, |out| out.write_all(header.as_bytes())),
         None => Ok(io::stdout().lock().write_all(header.as_bytes())?),

@@ -75,7 +75,10 @@ pub fn c_header(name: &str, plan: &Plan) -> Result<String, HeaderError> {
             std::iter::once(plain.clone()).chain(numbered).find(|name| !taken.contains(name));
         let constant = free.unwrap_or(plain);
         let steps = plan.chunks.get(chunk).map_or_else(String::new, |chunk| {
-            format!(", steps {} to {}", chunk.begin, chunk.end.saturating_sub(1))
+            match chunk.end.saturating_sub(chunk.begin) {
+                1 => format!(", step {}", chunk.begin),
+                _ => format!(", steps {}..{}", chunk.begin, chunk.end),
+            }
         });
         let _ = write!(
             text,

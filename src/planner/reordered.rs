@@ -140,15 +140,14 @@ impl Planner<'_> {
     /// ```
     #[must_use]
     pub fn probe_orders(&self, sequence: &OpSequence, given: &Plan) -> Option<Plan> {
-        let operators = sequence.operators();
-        let is_simple = operators.iter().all(|operator| operator.bodies.is_empty());
         let is_one = sequence.streams() == 1 && given.pools.len() < 2;
-        if !is_simple || !is_one || operators.len() > MAX_PROBED {
+        if !is_one || sequence.operators().len() > MAX_PROBED {
             return None;
         }
         let planner = self.clone().limits(Limits::default().nodes(PROBE_NODES));
+        let flat = planner.flatten(sequence).ok()?.sequence;
         let options = planner.orders(given).limits(Limits::default().nodes(PROBE_NODES));
-        let reordered = reorder(sequence, &options).ok()?;
+        let reordered = reorder(&flat, &options).ok()?;
         let found = planner.plan_found(sequence, reordered, given.clone()).ok()?.plan;
         (found.pool_size < given.pool_size).then_some(found)
     }

@@ -70,7 +70,7 @@ fn fitting(found: &RecomputedFit, given: &OpSequence) -> String {
     } else {
         let words = match of.cost_bound {
             0 => "no bound on the extra cost is known".to_owned(),
-            bound => format!("the cheapest in this order costs at least {bound} more"),
+            bound => format!("every one in this order has an extra cost of at least {bound}"),
         };
         ("not proven", words)
     };
