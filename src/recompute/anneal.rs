@@ -88,6 +88,7 @@ pub(super) fn anneal(search: &mut Search<'_, '_, '_>) {
         search.effort.restore(whole);
         let whole = search.effort.limit_to(round.max(SHIFTS));
         search.shift();
+        search.add_chains();
         search.effort.restore(whole);
     }
 }

@@ -25,6 +25,7 @@
 
 mod anneal;
 mod bound;
+mod chains;
 mod curve;
 mod cuts;
 mod expand;

@@ -2,7 +2,8 @@
 //!
 //! Minimum cuts give the first choices ([`seeds`](super::seeds)). Each is repaired until its peak is within the
 //! budget, and whatever need not run again is kept again ([`repair`](super::repair)). Annealing improves the
-//! best ([`anneal`](super::anneal)), and so do shifts between its rounds ([`shift`](super::shift)).
+//! best ([`anneal`](super::anneal)), and so do shifts between its rounds ([`shift`](super::shift))
+//! and, while nothing fits, chains ([`chains`](super::chains)).
 
 use crate::recompute::{
     anneal,
