@@ -277,10 +277,10 @@ fn look_for_order(
     reorder::look(input, path, &planner, planning.searching.order_limits())
 }
 
-/// What may help where no order fits.
+/// The advice where no order fits.
 const OTHER_WAYS: &str = "; recomputation (memplan recompute) may need less";
 
-/// What may help where no plan fits.
+/// The advice where no plan fits.
 const fn remedy(input: &Input) -> &'static str {
     match input {
         Input::Sequence(_) => {

@@ -116,7 +116,7 @@ fn runs_alike(a: &OpSequence, b: &OpSequence) -> bool {
 pub(crate) fn reorder(args: &ReorderArgs) -> Result<Verdict, Failure> {
     let path = &*args.input;
     if args.reading.is_for_onnxruntime() && files::is_onnx(path, &args.reading) {
-        let words = "ONNX Runtime runs the nodes in an order of its own; omit --runtime onnxruntime to reorder those of the file";
+        let words = "ONNX Runtime chooses the order of the nodes itself; omit --runtime onnxruntime to reorder the nodes of the file";
         return Err(wrong(Some(path), words));
     }
     let output = match args.output.as_deref() {

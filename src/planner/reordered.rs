@@ -118,8 +118,8 @@ impl Planner<'_> {
     }
 
     /// Searches briefly for an order in which a sequence needs a smaller pool than in `given`, a plan of it, and returns the
-    /// plan in that order. This takes a few hundredths of a second at most. It searches no sequence with bodies, on several
-    /// streams, or of more than 2000 operators. [`plan_reordered`](Self::plan_reordered) may find an even smaller pool.
+    /// plan in that order. This takes a few hundredths of a second at most. It searches no sequence on several
+    /// streams or of more than 2000 operators. [`plan_reordered`](Self::plan_reordered) may find an even smaller pool.
     ///
     /// ```
     /// use memplan::{OpSequence, Operator, Output, Planner};

@@ -76,7 +76,7 @@ pub fn heads(heads: Heads) -> String {
     sizes("head", heads, ONE)
 }
 
-/// How lists call the plan in a file, and the plan that memplan made.
+/// The words for the plan in a file, and for the plan that memplan made.
 type Words = [&'static str; 2];
 
 const ONE: Words = ["with the file's plan", "with this plan"];
@@ -178,7 +178,7 @@ pub fn shared_arena(
     text
 }
 
-/// What lies in the arenas of some models.
+/// The contents of the arenas of several models.
 struct Contents {
     scratch: usize,
     variables: Bytes,

@@ -115,7 +115,7 @@ pub(super) fn count(
     counter.check_alignment();
     counter.check_overwriters();
     counter.keep_to_the_end();
-    // Lifetimes on several streams are those of whole contents.
+    // On several streams, each content lives as a whole.
     if sequence.streams() == 1 {
         counter.split();
     }

@@ -161,7 +161,7 @@ pub(super) fn check(
                 begin: order.before[index(written)].clone(),
                 end: order.after[index(written)].clone(),
             };
-            // Lifetimes on several streams are those of whole contents.
+            // On several streams, each content lives as a whole.
             let whole = contents.of[old].as_ref().map(|old| old.low..old.high);
             let outside = ranges::outside(low..high, whole.into_iter());
             written_over.extend(outside.into_iter().map(|bytes| while_it_runs(None, bytes)));

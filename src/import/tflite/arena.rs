@@ -37,7 +37,7 @@ pub struct Arena {
     ///
     /// [`TAIL_RELEASE`]: crate::import::tflite::TAIL_RELEASE
     pub tail: Option<Bytes>,
-    /// What the model allocates in the tail.
+    /// The allocations of the model in the tail.
     pub(super) in_tail: Option<Tail>,
     /// For the interpreter, the bytes of constants that it widens once and keeps in its second arena.
     pub persistent: Bytes,
@@ -244,7 +244,7 @@ impl Arena {
         tails.map(Tail::size)
     }
 
-    /// Sets what the model allocates in the tail.
+    /// Sets the allocations of the model in the tail.
     pub(super) fn set_tail(&mut self, tail: Option<Tail>) {
         self.tail = tail.as_ref().map(|tail| Tail::size([tail]));
         self.in_tail = tail;

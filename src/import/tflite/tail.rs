@@ -35,7 +35,7 @@ mod size {
     pub(super) const VARIABLE: Bytes = 40;
 }
 
-/// What a model allocates in the tail, in order.
+/// The allocations of a model in the tail, in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Tail {
     allocations: Vec<Allocation>,

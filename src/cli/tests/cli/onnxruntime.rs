@@ -69,7 +69,7 @@ fn a_plan_is_verified_for_the_runtime() {
 #[case(&["plan", "tests/models/variable_f32.tflite"], "--runtime onnxruntime applies only to ONNX models; omit it")]
 #[case(&["ops", ENCODER, "--inplace", "rows"], "--inplace: ONNX Runtime itself decides")]
 #[case(&["plan", ENCODER, "--no-inplace"], "--no-inplace: ONNX Runtime itself decides")]
-#[case(&["reorder", ENCODER], "encoder.onnx: ONNX Runtime runs the nodes in an order of its own; omit --runtime onnxruntime")]
+#[case(&["reorder", ENCODER], "encoder.onnx: ONNX Runtime chooses the order of the nodes itself; omit --runtime onnxruntime")]
 #[case(&["plan", ENCODER, "--kernels", "book/src/figures/onnxruntime.kernels"], "--kernels: ONNX Runtime itself decides")]
 fn options_that_contradict_it_are_refused(#[case] args: &[&str], #[case] words: &str) {
     let run = memplan(&[args, &FOR_RUNTIME].concat());

@@ -460,7 +460,7 @@ TensorFlow Lite Micro, reference kernels, 2 models in one arena
         "variables": 0,
     });
     assert_eq!(entry(&both), expected);
-    // The head is that of the written plan.
+    // The head of the written file is the one that was reported.
     let folder = tempfile::tempdir().unwrap();
     let planned = folder.path().join("planned.tflite").display().to_string();
     assert_eq!(memplan(&["plan", &first, "-o", &planned]).code, 0);
