@@ -37,6 +37,9 @@ _MORE = (1, 1.05, 1.2, 1.5)
 """If nothing fits a capacity, larger ones are tried: these multiples of it, or the least peak that the search has met if
 that is larger."""
 
+_EFFORT, _LEAST_EFFORT = 4_000, 1_000_000
+"""The nodes of a search for each operator, and at least."""
+
 _UNITS = {"": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
 
 
@@ -353,7 +356,8 @@ class _Joint:
     def choose(self, capacity: int, effort: int | None) -> tuple[set[str], int]:
         """The names of the nodes that run again, and the capacity that they are within: a larger one if nothing was found
         within that one."""
-        options = {"effort": effort} if effort is not None else {}
+        # A search without limits goes on where it finds nothing; here, a larger capacity is tried instead.
+        options = {"effort": effort or max(_LEAST_EFFORT, _EFFORT * len(self.costs))}
         capacity = within = max(capacity, self.peak_bound)
         found = recompute(self.sequence, capacity=within, **options)
         for more in _MORE:
