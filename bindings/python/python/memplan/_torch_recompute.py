@@ -357,7 +357,8 @@ class _Joint:
         """The names of the nodes that run again, and the capacity that they are within: a larger one if nothing was found
         within that one."""
         # A search without limits goes on where it finds nothing; here, a larger capacity is tried instead.
-        options = {"effort": effort or max(_LEAST_EFFORT, _EFFORT * len(self.costs))}
+        usual = max(_LEAST_EFFORT, _EFFORT * len(self.costs))
+        options = {"effort": usual if effort is None else effort}
         capacity = within = max(capacity, self.peak_bound)
         found = recompute(self.sequence, capacity=within, **options)
         for more in _MORE:
