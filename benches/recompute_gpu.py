@@ -31,8 +31,6 @@ import warnings
 import torch
 from recompute_networks import NETWORKS, Gpt, Step, network
 
-PARTS = (0.75, 0.5, 0.35)
-"""memplan's budgets, of the planned peak without recomputation."""
 STOCK = (0.8, 0.6, 0.4, 0.2, 0.05)
 """PyTorch's `activation_memory_budget`; its default is 1."""
 NO_LIMIT = 1 << 50
@@ -147,7 +145,7 @@ class Worker:
             return
         full = memplan(NO_LIMIT)
         yield "memplan full", full, False
-        for part in PARTS:
+        for part in self.arguments.parts:
             yield f"memplan {part}", memplan(max(1, int(part * full.report.planned_peak))), False
         yield "checkpoints", stock(1.0), True
 
@@ -323,6 +321,7 @@ def main(arguments):
     }  # fmt: skip
     command = [sys.executable, __file__, "--out", str(arguments.out), "--until", str(until)]
     command += ["--tiny"] if arguments.tiny else []
+    command += ["--parts", *map(str, arguments.parts)]
     running = []
     for job in arguments.jobs:
         with open(arguments.out / f"{job}.log", "w") as log:
@@ -339,6 +338,8 @@ def arguments():
     parser.add_argument("--tiny", action="store_true", help="small networks")
     jobs = [*(f"{name}.{kind}" for name in NETWORKS for kind in KINDS), "snapshots"]
     parser.add_argument("--jobs", nargs="+", default=jobs, choices=jobs, metavar="JOB", help=", ".join(jobs))
+    parts = "memplan's budgets, of the planned peak without recomputation"
+    parser.add_argument("--parts", nargs="+", type=float, default=[0.75, 0.5, 0.35], help=parts)
     parser.add_argument("--seconds", type=float, default=3600, help="begin no measurement after that time")
     parser.add_argument("--table", type=pathlib.Path, help="print a table of these results")
     parser.add_argument("--worker", help=argparse.SUPPRESS)
