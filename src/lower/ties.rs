@@ -1,15 +1,20 @@
 //! The ties of a sequence that a planner may give up.
 
+use std::collections::HashSet;
+
 use crate::{
     Bytes,
     lower::{LoweringOptions, place},
-    sequence::{Dependency, OpSequence, Origin, TensorId, Tie},
+    sequence::{Dependency, OpSequence, Origin, Overwrite, TensorId, Tie},
 };
 
 /// The ties that lowering with these options may accept and need not, in the order of the operators. Views of
-/// tensors outside the pool take no bytes, so nothing is gained without them.
+/// tensors outside the pool take no bytes, so nothing is gained without them, unless they are in the way of an update.
 pub(crate) fn optional_ties(sequence: &OpSequence, options: LoweringOptions) -> Vec<Tie> {
     let is_updated = place::views_with_updates(sequence);
+    let required = overwrites(sequence).filter(|overwrite| overwrite.required);
+    let updated: HashSet<TensorId> =
+        required.map(|overwrite| root(sequence, overwrite.input)).collect();
     let outputs = sequence.operators().iter().flat_map(|operator| &operator.outputs);
     let mut ties = Vec::new();
     for &output in outputs {
@@ -24,7 +29,8 @@ pub(crate) fn optional_ties(sequence: &OpSequence, options: LoweringOptions) -> 
             Dependency::Fresh => {}
             Dependency::Reads { required, .. } => {
                 let is_optional = options.views && !required && !is_updated[output.index()];
-                if is_optional && is_in_pool(sequence, output, options) {
+                let root = root(sequence, output);
+                if is_optional && (is_in_pool(sequence, root, options) || updated.contains(&root)) {
                     add(0);
                 }
             }
@@ -61,17 +67,13 @@ pub(crate) fn has_parts(sequence: &OpSequence, options: LoweringOptions) -> bool
         (options.views || *required)
             && tensor.size != Some(0)
             && tensor.size != sequence.tensor(*input).size
-            && is_in_pool(sequence, output, options)
+            && is_in_pool(sequence, root(sequence, output), options)
     })
 }
 
 /// The bytes by which outputs may begin below their inputs: one distance for each overlap.
 pub(crate) fn overlap_distances(sequence: &OpSequence) -> impl Iterator<Item = Bytes> + '_ {
-    let overwrites = sequence.tensors().iter().flat_map(|tensor| match &tensor.origin {
-        Origin::Output { dependency: Dependency::Overwrites(overwrites), .. } => &overwrites[..],
-        _ => &[],
-    });
-    overwrites.map(|overwrite| overwrite.below).filter(|&below| below > 0)
+    overwrites(sequence).map(|overwrite| overwrite.below).filter(|&below| below > 0)
 }
 
 /// Returns whether the bytes alive depend on choices: a tensor is used in parts, or lies in others.
@@ -93,26 +95,38 @@ pub(crate) fn has_untried(sequence: &OpSequence, options: LoweringOptions) -> bo
             options.gathers && gathers.iter().any(|gather| is_view(gather.input))
         }
         Dependency::Reads { input, .. } => {
-            let mut at = *input;
-            while let Dependency::Reads { input, .. } = dependency(at) {
-                at = *input;
-            }
-            let is_supplied = !matches!(sequence.tensor(at).origin, Origin::Output { .. });
-            is_supplied || *dependency(at) != Dependency::Fresh
+            let root = root(sequence, *input);
+            let is_supplied = !matches!(sequence.tensor(root).origin, Origin::Output { .. });
+            is_supplied || *dependency(root) != Dependency::Fresh
         }
         Dependency::Fresh | Dependency::Overwrites(_) => false,
     })
 }
 
-/// Returns whether the tensor that this is a view of, through other views, lies in the pool.
-fn is_in_pool(sequence: &OpSequence, view: TensorId, options: LoweringOptions) -> bool {
+/// All write dependencies.
+fn overwrites(sequence: &OpSequence) -> impl Iterator<Item = &Overwrite<TensorId>> {
+    sequence.tensors().iter().flat_map(|tensor| match &tensor.origin {
+        Origin::Output { dependency: Dependency::Overwrites(overwrites), .. } => &overwrites[..],
+        _ => &[],
+    })
+}
+
+/// The tensor that this is a view of, through other views.
+fn root(sequence: &OpSequence, view: TensorId) -> TensorId {
     let mut at = view;
-    loop {
-        match &sequence.tensor(at).origin {
-            Origin::Input => return options.inputs_in_pool,
-            Origin::Weight => return options.weights_in_pool,
-            Origin::Output { dependency: Dependency::Reads { input, .. }, .. } => at = *input,
-            Origin::Output { .. } => return true,
-        }
+    while let Origin::Output { dependency: Dependency::Reads { input, .. }, .. } =
+        &sequence.tensor(at).origin
+    {
+        at = *input;
+    }
+    at
+}
+
+/// Returns whether a tensor that is no view lies in the pool.
+fn is_in_pool(sequence: &OpSequence, root: TensorId, options: LoweringOptions) -> bool {
+    match &sequence.tensor(root).origin {
+        Origin::Input => options.inputs_in_pool,
+        Origin::Weight => options.weights_in_pool,
+        Origin::Output { .. } => true,
     }
 }
