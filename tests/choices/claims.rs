@@ -7,7 +7,7 @@ use super::{
     model::Model,
     orders::{BestOrder, best_order},
     packing::TooMany,
-    plans::{choice, fault, fault_of_places, kept, objective, plan_of, planner},
+    plans::{choices_of, fault, fault_of_places, kept, objective, plan_of, planner},
     pools::two_pools,
     ties::{Link, Questions, choices, questions},
     truth::{Best, one_pool},
@@ -99,7 +99,7 @@ impl Truth {
     /// The best plan with the ties of a plan that needs its chunks for as long.
     fn with_ties_of(&self, case: &Case, plan: &Plan) -> Result<Option<Best>, TooMany> {
         let model = Model { kept: kept(case, &self.model, plan), ..case.model() };
-        best_of(&model, case, &[choice(case, &self.questions, plan)])
+        best_of(&model, case, &choices_of(case, &self.questions, plan))
     }
 }
 
@@ -240,7 +240,7 @@ fn claimed(
         &of_these
     };
     let Some(best) = best else {
-        let links = choice(case, &truth.questions, plan);
+        let links = choices_of(case, &truth.questions, plan);
         finding.ask(false, 1.0, || format!("the oracle has no plan with {links:?}"));
         return Ok(());
     };

@@ -16,7 +16,7 @@ use crate::common::{machine, seeds::bytes_of};
 use super::{
     draw::Case,
     model::{Memory, Model, Steps},
-    ties::{Link, Questions},
+    ties::{Link, Questions, choices},
     truth::Best,
 };
 
@@ -82,8 +82,8 @@ pub fn kept(case: &Case, model: &Model, plan: &Plan) -> Vec<Steps> {
     places.into_iter().map(|chunk| chunk.map_or(0, |chunk| of_chunks[chunk])).collect()
 }
 
-/// The ties that a plan has taken.
-pub fn choice(case: &Case, questions: &Questions, plan: &Plan) -> Vec<Link> {
+/// The ties that a plan has taken: several choices where an output lies as two of its ties say.
+pub fn choices_of(case: &Case, questions: &Questions, plan: &Plan) -> Vec<Vec<Link>> {
     let mut places: HashMap<usize, (usize, i64)> = HashMap::new();
     for tensor in &plan.tensors {
         let id = |name: &str| case.sequence.tensor_id(name).unwrap().index();
@@ -100,11 +100,17 @@ pub fn choice(case: &Case, questions: &Questions, plan: &Plan) -> Vec<Link> {
         let (one, other) = (place(link.tensor), place(link.to));
         one == (other.0, other.1 + link.distance)
     };
-    let answer = |answers: &Vec<Option<Link>>| {
-        let taken = answers.iter().flatten().find(|link| is_taken(link)).copied();
-        taken.or_else(|| if answers.contains(&None) { None } else { answers[0] })
+    let answers = |answers: &Vec<Option<Link>>| {
+        let taken = |answer: &&Option<Link>| answer.is_some_and(|link| is_taken(&link));
+        let taken: Vec<Option<Link>> = answers.iter().filter(taken).copied().collect();
+        match &taken[..] {
+            [] if answers.contains(&None) => vec![None],
+            [] => vec![answers[0]],
+            _ => taken,
+        }
     };
-    questions.iter().filter_map(answer).collect()
+    let taken: Questions = questions.iter().map(answers).collect();
+    choices(&taken).expect("a choice of all choices")
 }
 
 /// The oracle's plan as memplan's, with the places of tensors and workspaces; its chunks and figures mean nothing.
