@@ -24,7 +24,9 @@ pub(super) struct Overlaps<'a> {
     chunks: &'a [DraftChunk],
     links: &'a Links,
     requests: &'a [Request],
+    /// The bytes of chunks with all overlaps, and with none.
     cells: Cells,
+    cells_apart: Cells,
     /// By step: the bytes alive without overlaps. On several streams, those that may be alive in the steps of
     /// the requests.
     alive: Vec<i128>,
@@ -56,7 +58,10 @@ impl<'a> Overlaps<'a> {
         // At first the change at each step, then the sum of the changes.
         let alive: Vec<i128> = vec![0; index(steps) + 1];
         let cells = Cells::of(placing, chunks.len(), requests);
-        let mut overlaps = Self { chunks, links, requests, cells, alive, allowed, least: 0 };
+        let apart: Vec<Request> = requests.iter().copied().filter(|one| one.below == 0).collect();
+        let cells_apart = Cells::of(placing, chunks.len(), &apart);
+        let mut overlaps =
+            Self { chunks, links, requests, cells, cells_apart, alive, allowed, least: 0 };
         for at in overlaps.in_the_pool() {
             let chunk = &chunks[at];
             let begin = if overlaps.is_inside(at) { chunk.begin + 1 } else { chunk.begin };
@@ -70,7 +75,7 @@ impl<'a> Overlaps<'a> {
         }
         let mut least = overlaps.alive.clone();
         for &at in &overlaps.allowed {
-            least[overlaps.step(at)] -= i128::from(overlaps.shared(at));
+            least[overlaps.step(at)] -= i128::from(overlaps.saved(at));
         }
         // Chunks that are alive together in the order of the list are so on streams as well.
         overlaps.least = least.into_iter().max().unwrap_or(0);
@@ -87,9 +92,9 @@ impl<'a> Overlaps<'a> {
         (0..self.chunks.len()).filter(is_in_the_pool).collect()
     }
 
-    /// The bytes that a chunk counts.
+    /// The bytes that a chunk counts without overlaps.
     fn bytes(&self, chunk: usize) -> Bytes {
-        self.cells.count(ChunkId::from_index(chunk), self.chunks[chunk].size)
+        self.cells_apart.count(ChunkId::from_index(chunk), self.chunks[chunk].size)
     }
 
     /// Returns whether a chunk is an overwriter inside another one, so that it has its bytes to itself only
@@ -134,11 +139,14 @@ impl<'a> Overlaps<'a> {
         index(self.chunks[self.requests[request].overwriter.index()].begin)
     }
 
-    /// The bytes of an output that lie over its input.
-    fn shared(&self, request: usize) -> Bytes {
+    /// The bytes that an output saves by lying over its input: those that both have, and what it counts less off the
+    /// alignment.
+    fn saved(&self, request: usize) -> Bytes {
         let request = &self.requests[request];
         let size = |chunk: ChunkId| self.chunks[chunk.index()].size;
-        self.cells.shared(request, size(request.overwriter), size(request.overwritten))
+        let (overwriter, output) = (request.overwriter, size(request.overwriter));
+        let shared = self.cells.shared(request, output, size(request.overwritten));
+        self.bytes(overwriter.index()) - self.cells.count(overwriter, output) + shared
     }
 
     /// The limits that may lead to different plans, ascending.
@@ -156,7 +164,7 @@ impl<'a> Overlaps<'a> {
     pub(super) fn useless(&self, limit: Option<Bytes>) -> Vec<usize> {
         let most = limit.map_or(self.least, |limit| self.least.max(limit.into()));
         // Off the alignment, an overlap that counts no bytes may still save some.
-        let is_useless = |at: &usize| self.shared(*at) > 0 && self.alive[self.step(*at)] <= most;
+        let is_useless = |at: &usize| self.saved(*at) > 0 && self.alive[self.step(*at)] <= most;
         let (mut useless, kept): (Vec<usize>, Vec<usize>) =
             self.allowed.iter().partition(|at| is_useless(at));
         if limit.is_none() {
