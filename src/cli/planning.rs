@@ -187,9 +187,10 @@ pub(crate) fn asked(input: &Input, args: &VerifyArgs) -> Result<Problem, Failure
 /// The error that nothing fits is an answer; every other error is about the input.
 fn unplanned(path: Option<&Path>, error: &PlanError) -> Failure {
     match (error, wrong(path, error)) {
-        (PlanError::NoPlace { .. } | PlanError::Infeasible, Failure::Input(words)) => {
-            Failure::NoPlan(words)
-        }
+        (
+            PlanError::NoPlace { .. } | PlanError::NoPlanFound | PlanError::Infeasible,
+            Failure::Input(words),
+        ) => Failure::NoPlan(words),
         (_, failure) => failure,
     }
 }

@@ -102,6 +102,12 @@ pub enum PlanError {
         /// The strategy.
         strategy: Strategy,
     },
+    /// No plan was found, although not every choice of views, overwrites and overlaps was tried.
+    #[error(
+        "no plan was found: the pools are too small for these chunks as memplan joins them; give a \
+         pool more bytes"
+    )]
+    NoPlanFound,
     /// The search proved that no plan exists.
     #[error("no plan exists: the pools are too small for these chunks (proven)")]
     Infeasible,

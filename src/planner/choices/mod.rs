@@ -94,7 +94,13 @@ impl Choices<'_> {
                 search.descend(&mut best)?;
             }
         }
-        let plan = best.plan?;
+        let is_whole = is_proven && !self.source.has_more(self.planner.lowering);
+        let plan = match best.plan {
+            Err(PlanError::Infeasible) if !is_whole && !self.is_too_much(bound) => {
+                return Err(PlanError::NoPlanFound);
+            }
+            plan => plan?,
+        };
         let copies = best.given_up.iter().filter_map(|&tie| self.source.copy(tie)).collect();
         let saved = first.saturating_sub(plan.pool_size);
         let plan = plan.with_copies(copies, saved);
@@ -102,11 +108,18 @@ impl Choices<'_> {
         if is_one && plan.pool_size == bound {
             return Ok(of_all_choices(plan, bound));
         }
-        if is_proven && !self.source.has_more(self.planner.lowering) {
+        if is_whole {
             let bound = if is_one { plan.pool_size } else { plan.lower_bound };
             return Ok(of_all_choices(plan, bound));
         }
         Ok(plan)
+    }
+
+    /// Returns whether all pools together have fewer bytes.
+    fn is_too_much(&self, bytes: Bytes) -> bool {
+        let pools = &self.planner.memories.pools;
+        let capacities: Option<Vec<Bytes>> = pools.iter().map(|pool| pool.capacity).collect();
+        capacities.is_some_and(|all| all.into_iter().fold(0, Bytes::saturating_add) < bytes)
     }
 
     /// Returns whether a plan is small enough, or known to be the smallest.
