@@ -1,6 +1,9 @@
 //! A plan in a better order of the operators.
 
-use std::time::{Duration, Instant};
+use std::{
+    collections::HashSet,
+    time::{Duration, Instant},
+};
 
 use super::choices::{MAX_SETS_OF, MAX_SIZE};
 use crate::{
@@ -11,6 +14,9 @@ use crate::{
 
 /// The nodes of a brief search for an order, and for a plan in the best of them.
 const PROBE_NODES: u64 = 10_000;
+
+/// The most orders of a small sequence that are tried beside the best one.
+const MAX_NEARBY: usize = 512;
 
 /// The most operators of a sequence that is searched briefly.
 const MAX_PROBED: usize = 2000;
@@ -73,48 +79,38 @@ impl Planner<'_> {
         if limits.time.is_some() {
             Ok(found)
         } else {
-            planner.with_other_ties(found, sequence, &flat)
+            planner.with_nearby_orders(found, sequence, &flat)
         }
     }
 
-    /// Compares with the orders that are best where a tie between two tensors is given up, if these are few: an order
-    /// that needs more bytes with all ties may need fewer without some. Each is searched briefly.
-    fn with_other_ties(
+    /// Compares with other orders, if the sequence is small: with those that are best where a tie between two tensors is
+    /// given up, each searched briefly, and with those in which one operator has moved. An order that needs more bytes
+    /// with all ties may need fewer without some, and bytes alive are not all of a pool.
+    fn with_nearby_orders(
         &self,
-        mut found: ReorderedPlan,
+        found: ReorderedPlan,
         given: &OpSequence,
         flat: &OpSequence,
     ) -> Result<ReorderedPlan, PlanError> {
-        let ties = optional_ties(flat, self.lowering);
-        if ties.len() > MAX_SETS_OF || flat.operators().len() > MAX_SIZE {
+        if flat.operators().len() > MAX_SIZE {
             return Ok(found);
         }
         let options = self.orders(&found.given).limits(Limits::default().nodes(PROBE_NODES));
-        let mut tried = vec![found.reordered.order.clone()];
-        let all = [&ties[..]];
-        for without in ties.chunks(1).chain(all) {
-            if found.plan.pool_size == found.reordered.lower_bound {
-                break;
+        let tried = HashSet::from([found.reordered.order.clone()]);
+        let mut nearby = Nearby { planner: self, options, given, found, tried };
+        let ties = optional_ties(flat, self.lowering);
+        if ties.len() <= MAX_SETS_OF {
+            for without in ties.chunks(1).chain([&ties[..]]) {
+                if nearby.is_done() {
+                    break;
+                }
+                if let Ok(reordered) = reorder(&flat.without(without), &nearby.options) {
+                    nearby.offer(reordered.order)?;
+                }
             }
-            let Ok(Reordered { order, .. }) = reorder(&flat.without(without), &options) else {
-                continue;
-            };
-            if tried.contains(&order) {
-                continue;
-            }
-            let sequence = given.permuted(&order)?;
-            let plan = self.plan(&sequence);
-            if let Ok(plan) = plan
-                && plan.pool_size < found.plan.pool_size
-            {
-                let peak = peak(&self.flatten(&sequence)?.sequence, &options)?.min(plan.pool_size);
-                found.reordered.take(order.clone(), peak);
-                found.plan = Plan { order: order.clone(), ..plan };
-                found.sequence = sequence;
-            }
-            tried.push(order);
         }
-        Ok(found)
+        while nearby.move_one()? {}
+        Ok(nearby.found)
     }
 
     /// Searches briefly for an order in which a sequence needs a smaller pool than in `given`, a plan of it, and returns the
@@ -189,6 +185,64 @@ impl Planner<'_> {
         }
         let (sequence, plan) = (sequence.clone(), given.clone());
         Ok(ReorderedPlan { reordered, sequence, plan, given })
+    }
+}
+
+/// The orders tried beside the best one.
+struct Nearby<'a> {
+    planner: &'a Planner<'a>,
+    options: ReorderOptions<'a>,
+    given: &'a OpSequence,
+    found: ReorderedPlan,
+    tried: HashSet<Vec<usize>>,
+}
+
+impl Nearby<'_> {
+    /// Returns whether no order is better, or enough are tried.
+    fn is_done(&self) -> bool {
+        let ReorderedPlan { plan, reordered, .. } = &self.found;
+        plan.pool_size <= reordered.lower_bound || self.tried.len() >= MAX_NEARBY
+    }
+
+    /// Plans in an order, unless that was tried or cannot be better. Returns whether the plan is smaller.
+    fn offer(&mut self, order: Vec<usize>) -> Result<bool, PlanError> {
+        let pool = self.found.plan.pool_size;
+        let Ok(sequence) = self.given.permuted(&order) else { return Ok(false) };
+        if !self.tried.insert(order.clone()) {
+            return Ok(false);
+        }
+        let peak = peak(&self.planner.flatten(&sequence)?.sequence, &self.options)?;
+        if peak >= pool {
+            return Ok(false);
+        }
+        match self.planner.plan(&sequence) {
+            Ok(plan) if plan.pool_size < pool => {
+                self.found.reordered.take(order.clone(), peak.min(plan.pool_size));
+                self.found.plan = Plan { order, ..plan };
+                self.found.sequence = sequence;
+                Ok(true)
+            }
+            _ => Ok(false),
+        }
+    }
+
+    /// Moves one operator to another place, if the pool is smaller then.
+    fn move_one(&mut self) -> Result<bool, PlanError> {
+        let now = self.found.reordered.order.clone();
+        for from in 0..now.len() {
+            for to in 0..now.len() {
+                if self.is_done() {
+                    return Ok(false);
+                }
+                let mut order = now.clone();
+                let operator = order.remove(from);
+                order.insert(to, operator);
+                if self.offer(order)? {
+                    return Ok(true);
+                }
+            }
+        }
+        Ok(false)
     }
 }
 

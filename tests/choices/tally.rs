@@ -122,7 +122,6 @@ claims! {
     what_has_a_plan_is_planned: Planned, OneStream, 1000;
     #[ignore = "bytes are not planned one by one on streams"]
     what_has_a_plan_is_planned_on_streams: Planned, TwoStreams, 1000;
-    #[ignore = "some required overwrites of supplied tensors are refused"]
     what_has_a_plan_is_planned_in_pools: Planned, TwoPools, 1000;
     what_has_no_plan: NoPlan, TwoPools, 1000;
     bounds: Bound, OneStream, 1000;
