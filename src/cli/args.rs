@@ -332,7 +332,7 @@ pub(crate) struct RecomputeArgs {
     pub(crate) curve: Option<u16>,
     /// Search nodes; a million of this search takes about a second [default: 4000 for each operator, at
     /// least 1000000; then 8000000 if nothing fits].
-    #[arg(long, value_name = "NODES", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "NODES", value_parser = values::nodes)]
     effort: Option<u64>,
     /// Time limit of the search, such as 2s or 500ms; the answer then depends on the machine.
     #[arg(long, value_name = "TIME", value_parser = values::duration)]

@@ -17,7 +17,7 @@ use memplan::{
 use crate::{
     args::values::{
         Dimensions, FormatName, PinnedName, RuntimeName, SharedNames, capacity, dimensions,
-        duration, named, pin, pool, profiles, runtimes, shape, shared, strategies,
+        duration, named, nodes, pin, pool, profiles, runtimes, shape, shared, strategies,
     },
     files,
 };
@@ -332,7 +332,7 @@ pub(crate) struct SearchArgs {
     ///
     /// A million nodes take about a second. The default is 50000, and 75000 more for each percent above
     /// the lower bound, up to 1.5 million; 200000 more for problems of more than 1000 chains.
-    #[arg(long, value_name = "NODES", value_parser = clap::value_parser!(u64).range(1..), help_heading = LIMITS)]
+    #[arg(long, value_name = "NODES", value_parser = nodes, help_heading = LIMITS)]
     effort: Option<u64>,
     /// Time limit, such as 2s or 500ms.
     ///
@@ -369,7 +369,7 @@ pub(crate) struct OrderArgs {
     /// Search nodes [default: 10000000].
     ///
     /// A million nodes of this search take about half a second.
-    #[arg(long, value_name = "NODES", value_parser = clap::value_parser!(u64).range(1..), help_heading = LIMITS)]
+    #[arg(long, value_name = "NODES", value_parser = nodes, help_heading = LIMITS)]
     effort: Option<u64>,
     /// Time limit, such as 2s or 500ms.
     ///

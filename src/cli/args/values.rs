@@ -58,7 +58,16 @@ pub(super) fn duration(text: &str) -> Result<Duration, String> {
         .parse::<f64>()
         .ok()
         .and_then(|number| Duration::try_from_secs_f64(number * scale).ok())
-        .ok_or_else(|| "expected a time, such as 2s or 500ms".to_owned())
+        .ok_or_else(|| {
+            "expected a time, such as 2s or 500ms; a number alone is in seconds".to_owned()
+        })
+}
+
+/// Parses a number of search nodes.
+pub(super) fn nodes(text: &str) -> Result<u64, String> {
+    let nodes = text.parse().ok().filter(|&nodes| nodes > 0);
+    nodes
+        .ok_or_else(|| "expected a number of search nodes of at least 1, such as 100000".to_owned())
 }
 
 pub(super) fn steps(text: &str) -> Result<Range<Step>, String> {
