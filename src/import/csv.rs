@@ -17,17 +17,17 @@ use crate::{
     problem::{ChunkId, Ids, ProblemBuilder, ProblemError, demands::PoolId, moment::Moment},
 };
 
-/// The meanings of columns, with their headings.
-const COLUMNS: [(&str, &[&str]); 9] = [
-    ("id", &["id", "buffer", "buffer_id"]),
-    ("first step", &["lower", "begin", "start"]),
-    ("last step", &["upper", "end"]),
-    ("size", &["size"]),
-    ("alignment", &["alignment"]),
-    ("hint", &["hint"]),
-    ("gaps", &["gaps"]),
-    ("offset", &["offset"]),
-    ("kind", &["kind"]),
+/// The headings of each meaning of a column.
+const COLUMNS: [&[&str]; 9] = [
+    &["id", "buffer", "buffer_id"],
+    &["lower", "begin", "start"],
+    &["upper", "end"],
+    &["size"],
+    &["alignment"],
+    &["hint"],
+    &["gaps"],
+    &["offset"],
+    &["kind"],
 ];
 const ID: usize = 0;
 const LOWER: usize = 1;
@@ -44,8 +44,8 @@ const BAD_GAPS: &str = "a list of gaps such as '7-8 9-10@1:17', the steps 7-8 wi
 
 /// The columns of a file.
 struct Header {
-    /// The index of each meaning in the fields of a line.
-    columns: [Option<usize>; COLUMNS.len()],
+    /// The index of each meaning in the fields of a line, and its heading.
+    columns: [Option<(usize, &'static str)>; COLUMNS.len()],
     /// True if the file gives the last step itself (`end`), false for the step after it (`upper`).
     inclusive: bool,
 }
@@ -54,18 +54,20 @@ impl Header {
     fn read(headings: &StringRecord, line: u64) -> Result<Self, ImportError> {
         let mut header = Self { columns: [None; COLUMNS.len()], inclusive: false };
         for (at, heading) in headings.iter().enumerate() {
-            let Some(meaning) = COLUMNS.iter().position(|(_, names)| names.contains(&heading))
-            else {
+            let known = COLUMNS.iter().enumerate().find_map(|(meaning, names)| {
+                Some((meaning, *names.iter().find(|name| **name == heading)?))
+            });
+            let Some((meaning, name)) = known else {
                 return Err(ImportError::UnknownColumn { line, column: heading.to_owned() });
             };
-            if header.columns[meaning].replace(at).is_some() {
-                return Err(ImportError::RepeatedColumn { line, column: COLUMNS[meaning].0 });
+            if let Some((_, first)) = header.columns[meaning].replace((at, name)) {
+                return Err(ImportError::RepeatedColumn { line, columns: [first, name] });
             }
             header.inclusive |= heading == "end";
         }
         for meaning in [ID, LOWER, UPPER, SIZE] {
             if header.columns[meaning].is_none() {
-                return Err(ImportError::MissingColumn { line, column: COLUMNS[meaning].0 });
+                return Err(ImportError::MissingColumn { line, column: COLUMNS[meaning][0] });
             }
         }
         Ok(header)
@@ -87,7 +89,7 @@ impl Line<'_> {
 
     /// Returns a field; `None` if the column is missing.
     fn field(&self, meaning: usize) -> Option<&str> {
-        self.fields.get(self.header.columns[meaning]?).map(str::trim)
+        self.fields.get(self.header.columns[meaning]?.0).map(str::trim)
     }
 
     fn id(&self) -> &str {
@@ -97,7 +99,7 @@ impl Line<'_> {
     fn bad(&self, meaning: usize, expected: &'static str) -> ImportError {
         ImportError::BadField {
             line: self.number(),
-            column: COLUMNS[meaning].0,
+            column: self.header.columns[meaning].map_or(COLUMNS[meaning][0], |(_, name)| name),
             value: self.field(meaning).unwrap_or_default().to_owned(),
             expected,
         }

@@ -53,21 +53,19 @@ pub enum ImportError {
         column: String,
     },
     /// Two columns have the same meaning.
-    #[error("line {line}: two columns give the {column}; remove one")]
+    #[error("line {line}: columns '{}' and '{}' have the same meaning; remove one", columns[0], columns[1])]
     RepeatedColumn {
         /// The line of the headings, from 1.
         line: u64,
-        /// Their meaning.
-        column: &'static str,
+        /// Their headings.
+        columns: [&'static str; 2],
     },
     /// A required column is missing.
-    #[error(
-        "line {line}: no column gives the {column}; needed are id, lower, upper (or end) and size"
-    )]
+    #[error("line {line}: no column '{column}'; needed are id, lower, upper (or end) and size")]
     MissingColumn {
         /// The line of the headings, from 1.
         line: u64,
-        /// Its meaning.
+        /// Its heading.
         column: &'static str,
     },
     /// A field is not a number in range.
@@ -75,7 +73,7 @@ pub enum ImportError {
     BadField {
         /// Its line, from 1.
         line: u64,
-        /// Its column's meaning.
+        /// The heading of its column.
         column: &'static str,
         /// The value found.
         value: String,

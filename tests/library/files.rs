@@ -282,19 +282,22 @@ fn files_of_omnimalloc_are_read_as_recorded() {
     "line 1: a comment has a carriage return in it; end the lines with a newline"
 )]
 #[case::unknown_column("id,lower,upper,size,colour\n", "line 1: unknown column 'colour'")]
-#[case::missing_column("id,lower,size\n", "line 1: no column gives the last step")]
-#[case::repeated_column("id,lower,upper,end,size\n", "line 1: two columns give the last step")]
-#[case::no_text("", "line 1: no column gives the id")]
+#[case::missing_column("id,lower,size\n", "line 1: no column 'upper'; needed are id")]
+#[case::repeated_column(
+    "id,lower,upper,end,size\n",
+    "line 1: columns 'upper' and 'end' have the same meaning"
+)]
+#[case::no_text("", "line 1: no column 'id'")]
 #[case::negative(
     "id,lower,upper,size\na,0,3,4\nb,-1,3,4\n",
-    "line 3, column 'first step': '-1' is not a whole number from 0 to 2^64 - 1"
+    "line 3, column 'lower': '-1' is not a whole number from 0 to 2^64 - 1"
 )]
 #[case::too_large(
     "id,lower,upper,size\na,0,3,18446744073709551616\n",
     "line 2, column 'size': '18446744073709551616' is not"
 )]
 #[case::not_a_number("id,lower,upper,size\na,0,3,NaN\n", "line 2, column 'size': 'NaN' is not")]
-#[case::last_step("id,start,end,size\na,0,18446744073709551615,1\n", "line 2, column 'last step'")]
+#[case::last_step("id,start,end,size\na,0,18446744073709551615,1\n", "line 2, column 'end'")]
 #[case::alignment(
     "id,lower,upper,size,alignment\na,0,3,4,3\n",
     "line 2, column 'alignment': '3' is not a power of two"
@@ -347,23 +350,20 @@ fn files_of_omnimalloc_are_read_as_recorded() {
     "id,lower,upper,size,offset\n# none\na,0,9,0,4\n",
     "line 3: chunk 'a' has no bytes, so it cannot be pinned"
 )]
-#[case::clock(
-    "id,lower,upper,size\na,0:x,9:1,4\n",
-    "line 2, column 'first step': '0:x' is not a clock"
-)]
+#[case::clock("id,lower,upper,size\na,0:x,9:1,4\n", "line 2, column 'lower': '0:x' is not a clock")]
 #[case::inclusive_clock(
     "id,lower,end,size\na,0:0,9:1,4\n",
-    "line 2, column 'first step': '0:0' is not a step; clocks such as 1:0:3 need the column 'upper'"
+    "line 2, column 'lower': '0:0' is not a step; clocks such as 1:0:3 need the column 'upper'"
 )]
 #[case::fewer_streams(
     "id,lower,upper,size\na,0:0,9:1,4\nb,0:0,9,4\n",
-    "line 3, column 'last step': '9' is not a time on as many streams as those before"
+    "line 3, column 'upper': '9' is not a time on as many streams as those before"
 )]
 #[case::backward_clock(
     "id,lower,upper,size\na,0:0,9:1,4\nb,1:0,0:5,4\n",
     "line 3: chunk 'b' has an empty lifetime: it begins at [1, 0] and ends at [0, 5]"
 )]
-#[case::late_headings("# made by hand\n\nid,lower,upper\n", "line 3: no column gives the size")]
+#[case::late_headings("# made by hand\n\nid,lower,upper\n", "line 3: no column 'size'")]
 #[case::fields(
     "id,lower,upper,size\na,0,9\n",
     "CSV error: record 1 (line: 2, byte: 20): found record with 3 fields, but the previous record has 4 fields"
@@ -497,9 +497,9 @@ fn a_bad_csv_plan_is_refused(#[case] text: &str, #[case] message: &str) {
 /// A plan has sums of clocks, so a clock with the same sum is noticed only here.
 #[rstest]
 #[case::right("0,0:1,2:1,4,0", None)]
-#[case::begin("0,1:0,2:1,4,0", Some("line 2, column 'first step': '1:0'"))]
-#[case::end("0,0:1,1:2,4,0", Some("line 2, column 'last step': '1:2'"))]
-#[case::streams("0,0:1:0,2:1:0,4,0", Some("line 2, column 'first step': '0:1:0'"))]
+#[case::begin("0,1:0,2:1,4,0", Some("line 2, column 'lower': '1:0'"))]
+#[case::end("0,0:1,1:2,4,0", Some("line 2, column 'upper': '1:2'"))]
+#[case::streams("0,0:1:0,2:1:0,4,0", Some("line 2, column 'lower': '0:1:0'"))]
 fn a_csv_plan_with_other_clocks_is_refused(#[case] line: &str, #[case] message: Option<&str>) {
     let problem = read_csv("id,lower,upper,size\n0,0:1,2:1,4\n");
     let text = format!("id,lower,upper,size,offset\n{line}\n");
