@@ -8,9 +8,9 @@ use std::{
 
 use crate::{
     Bytes, OpSequence,
-    lower::{Lowered, LoweredPlace, Obstacle},
+    lower::{Lowered, LoweredPlace, Obstacle, Refused},
     plan::PlannedCopies,
-    problem::ChunkId,
+    problem::{ChunkId, RejectReason},
     report::{Size, count, fit::wrapped, printable},
     sequence::{Dependency, Origin, TensorId},
 };
@@ -66,13 +66,16 @@ pub fn operator_kinds(
     copies: &PlannedCopies,
 ) -> Vec<OperatorKind> {
     let copied: HashSet<&str> = copies.list.iter().map(|copy| &*copy.output).collect();
-    let mut refusals: HashMap<TensorId, Obstacle> = HashMap::new();
+    let mut refusals: HashMap<TensorId, &Refused> = HashMap::new();
     for refused in &lowered.refused {
-        refusals.entry(refused.output).or_insert(refused.obstacle);
+        refusals.entry(refused.output).or_insert(refused);
     }
+    let last_readers = LastReaders::new(sequence, lowered);
+    // An operator that reads what one of each kind would overwrite.
+    let mut examples: HashMap<&str, usize> = HashMap::new();
     let inside = parts_inside(lowered);
     let mut kinds: BTreeMap<&str, (OperatorKind, BTreeMap<String, Outputs>)> = BTreeMap::new();
-    for operator in sequence.operators() {
+    for (step, operator) in sequence.operators().iter().enumerate() {
         let (kind, reasons) = kinds.entry(&operator.kind).or_insert_with(|| {
             let none = Outputs::default();
             let kind = OperatorKind {
@@ -110,7 +113,12 @@ pub fn operator_kinds(
                     reasons.entry(reason.to_owned()).or_default().add(bytes);
                 }
                 Place::New(by_default) => {
-                    let refusal = refusals.get(&output).map(ToString::to_string);
+                    let refusal = refusals.get(&output).map(|refused| {
+                        let reader = last_readers.of(refused).filter(|&reader| reader > step);
+                        let Some(reader) = reader else { return refused.obstacle.to_string() };
+                        examples.entry(&*operator.kind).or_insert(reader);
+                        READ_LATER.to_owned()
+                    });
                     let reason = refusal.or_else(|| why(output));
                     kind.new.add(bytes);
                     reasons.entry(reason.unwrap_or(by_default.to_owned())).or_default().add(bytes);
@@ -121,8 +129,16 @@ pub fn operator_kinds(
     let mut kinds: Vec<OperatorKind> = kinds
         .into_values()
         .map(|(mut kind, reasons)| {
-            kind.reasons =
-                reasons.into_iter().map(|(why, outputs)| (why.into(), outputs)).collect();
+            let example = |reader: &usize| match sequence.operator_name(*reader) {
+                reader if kind.operators == 1 => format!("{READ_LATER}, by {reader}"),
+                reader => format!("{READ_LATER}, for example by {reader}"),
+            };
+            let named = |why: String| match examples.get(&*kind.kind) {
+                Some(reader) if why == READ_LATER => example(reader),
+                _ => why,
+            };
+            let reasons = reasons.into_iter();
+            kind.reasons = reasons.map(|(why, outputs)| (named(why).into(), outputs)).collect();
             kind.reasons.sort_by_key(|(_, outputs)| std::cmp::Reverse(outputs.bytes));
             kind
         })
@@ -190,6 +206,39 @@ fn place(
 const SAVES: &str = "a copy makes the pool smaller than a view";
 
 const COPIES: &str = "it holds copies of its inputs";
+
+const READ_LATER: &str = "its input is read again later";
+
+/// The last operator that reads each chunk, directly or through a view.
+struct LastReaders<'a> {
+    lowered: &'a Lowered,
+    of_chunk: HashMap<ChunkId, usize>,
+}
+
+impl<'a> LastReaders<'a> {
+    fn new(sequence: &OpSequence, lowered: &'a Lowered) -> Self {
+        let mut readers = Self { lowered, of_chunk: HashMap::new() };
+        for (step, operator) in sequence.operators().iter().enumerate() {
+            let read = operator.inputs.iter().filter_map(|&input| readers.chunk(input));
+            let read: Vec<ChunkId> = read.collect();
+            readers.of_chunk.extend(read.into_iter().map(|chunk| (chunk, step)));
+        }
+        readers
+    }
+
+    fn chunk(&self, tensor: TensorId) -> Option<ChunkId> {
+        match self.lowered.places[tensor.index()] {
+            LoweredPlace::Chunk { chunk, .. } => Some(chunk),
+            LoweredPlace::Supplied { .. } | LoweredPlace::Nowhere => None,
+        }
+    }
+
+    /// The last reader of an input that is not overwritten because it has later readers.
+    fn of(&self, refused: &Refused) -> Option<usize> {
+        let is_late = refused.obstacle == Obstacle::RejectReason(RejectReason::NotLastReader);
+        is_late.then(|| self.of_chunk.get(&self.chunk(refused.input)?).copied())?
+    }
+}
 
 /// The number of inputs that lie inside each chunk.
 fn parts_inside(lowered: &Lowered) -> HashMap<ChunkId, usize> {
