@@ -10,10 +10,19 @@ use std::{
 use rstest::rstest;
 
 use crate::{
-    EXAMPLE, PINWHEEL,
+    ENCODER, EXAMPLE, PINWHEEL,
     command::{memplan, memplan_with},
     hard,
 };
+
+/// A capacity does not weaken what is proven of the plan that fits.
+#[test]
+fn a_plan_that_fits_is_proven_minimal_if_no_choice_needs_less() {
+    for capacity in [&["--capacity", "1MiB"][..], &[]] {
+        let run = memplan(&[&["plan", ENCODER], capacity].concat());
+        assert!(run.out.contains("= peak of live tensors: proven minimal\n"), "{}", run.out);
+    }
+}
 
 /// There are three answers: yes with a plan, no with a proof, and unknown. Without a plan that
 /// fits, nothing is written.
