@@ -60,7 +60,7 @@ pub fn conflict(
     text.push_str(&wrapped(&reason, 0));
     text.push_str(&wrapped(
         if conflict.irreducible {
-            "Shrink any one of these and the rest fit."
+            "One of these must shrink. Without any one of them, the others listed here fit; other chunks may still not fit."
         } else {
             "At least one of these must shrink. Fewer of them may already not fit; --effort extends the search."
         },

@@ -104,7 +104,7 @@ fn chunks_that_do_not_fit_are_explained() {
         "  6.00 KiB  b, steps 1..6, with what is written over it",
         "  17.0 KiB  together",
         "Their peak is 14.0 KiB (14 336 B), at step 5; but in every layout within the\ncapacity, two of them that are alive together overlap",
-        "Shrink any one of these and the rest fit.\n",
+        "One of these must shrink. Without any one of them, the others listed here fit;\nother chunks may still not fit.\n",
     ] {
         assert!(run.out.contains(text), "no {text} in {}", run.out);
     }
