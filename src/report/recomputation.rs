@@ -128,20 +128,21 @@ fn share(part: u64, whole: u64) -> String {
     format!("{:.1} %", 100.0 * part as f64 / whole.max(1) as f64)
 }
 
-/// Returns a table of a curve: the capacity, what it costs, and the bound on that. What is the answer to several
-/// capacities is one row, with the bound of the least.
+/// Returns a table of a curve: the bytes alive, which can be given as a capacity, what they cost, and the bound on that.
+/// What is the answer to several capacities is one row, with the bound of the least.
 #[must_use]
 pub fn recompute_curve(curve: &Curve) -> String {
-    let line = |[alive, part, extra, cost, bound]: [String; 5]| {
-        format!("{alive:>12}  {part:>8}  {extra:>8}  {cost:>12}  {bound:>10}\n")
+    let line = |[alive, bytes, part, extra, cost, bound]: [String; 6]| {
+        format!("{alive:>9}  {bytes:>13}  {part:>8}  {extra:>8}  {cost:>12}  {bound:>10}\n")
     };
-    let heads = ["alive", "of given", "extra", "extra cost", "bound"];
+    let heads = ["alive", "bytes", "of given", "extra", "extra cost", "bound"];
     let mut table = line(heads.map(str::to_owned));
     let mut points: Vec<_> = curve.points.iter().map(|point| &point.found).collect();
     points.dedup_by_key(|found| (found.peak, found.extra_cost));
     for found in points {
         table.push_str(&line([
             format!("{:#}", Size(found.peak)),
+            found.peak.to_string(),
             share(found.peak, curve.given_peak),
             share(found.extra_cost, curve.cost),
             found.extra_cost.to_string(),

@@ -88,7 +88,11 @@ fn a_curve_is_a_table_a_picture_and_json() {
     let out = out.to_str().unwrap();
     let run = memplan(&["recompute", &step, "--curve", "3", "-o", out]);
     assert_eq!(run.code, 0);
-    assert!(run.out.contains("5.00 KiB   100.0 %     0.0 %             0"), "{}", run.out);
+    assert!(
+        run.out.contains("5.00 KiB           5120   100.0 %     0.0 %             0"),
+        "{}",
+        run.out
+    );
     assert!(fs::read_to_string(out).unwrap().starts_with("<svg "));
     let points = json_of(&memplan(&["recompute", &step, "--curve", "3", "--json"]).out);
     assert_eq!(points["points"][2]["extra_cost"], 0);
