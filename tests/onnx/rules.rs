@@ -209,7 +209,7 @@ fn symbolic_sizes_are_given_by_name() {
     assert_eq!(describe(&read_with(&[("batch", 2)]).unwrap()), expected);
     assert_eq!(
         read_with(&[]).unwrap_err().to_string(),
-        "a size is not known before the run; give the most that each N can be, with\n  --dim batch=N\nor the same for all, with --dim-default N\n  batch, dimension 0 of 'x', an input of the graph: the model leaves it open"
+        "a size is not known before the run; give the most that each N can be, with\n  --dim batch=N\n  batch, dimension 0 of 'x', an input of the graph: the model leaves it open"
     );
     assert_eq!(
         read_with(&[("btach", 2)]).unwrap_err().to_string(),

@@ -174,12 +174,22 @@ fn one_error_lists_all_open_sizes() {
         error(text),
         "4 sizes are not known before the run; give the most that each N can be, with
   --dim batch=N,rows=N --shape 'x=?x3xN' --shape u=N
-or the same for all, with --dim-default N
+or give some of them, and one size for all others with --dim-default N
   batch, dimension 0 of 'x', an input of the graph: the model leaves it open
   dimension 2 of 'x', an input of the graph: the model leaves it open
   rows, dimension 0 of 't', made by operator Tile (which makes 't'): it depends on values that are known only at run time
   dimension 0 of 'u', made by operator Range (which makes 'u'): it depends on values that are known only at run time"
     );
+}
+
+#[test]
+fn each_open_size_of_a_tensor_counts() {
+    let message = error("in x:f32[?,3,?]\ny = Neg(x)");
+    let expected =
+        "2 sizes are not known before the run; give the most that each of N, M can be, with
+  --shape x=Nx3xM
+or give some";
+    assert!(message.starts_with(expected), "{message}");
 }
 
 #[rstest]

@@ -301,7 +301,7 @@ fn open_sizes(open: &[OpenSize]) -> String {
     }
     words.extend(shapes.iter().map(|shape| option("--shape", shape)));
     words.extend(values.iter().map(|name| option("--value", &format!("{name}=V"))));
-    let count = names.len() + tensors.len() + values.len();
+    let count = names.len() + open.iter().filter(|size| size.needs_shape()).count();
     let what = if count == 1 { "a size is".to_owned() } else { format!("{count} sizes are") };
     let letters = match most_letters {
         0 | 1 => "each N".to_owned(),
@@ -313,8 +313,8 @@ fn open_sizes(open: &[OpenSize]) -> String {
         (false, false) => format!("give the most that {letters} can be, and each value V, with"),
     };
     let mut text = format!("{what} not known before the run; {give}\n  {}", words.join(" "));
-    if open.iter().all(|size| size.axis.is_some()) {
-        text.push_str("\nor the same for all, with --dim-default N");
+    if count > 1 && open.iter().all(|size| size.axis.is_some()) {
+        text.push_str("\nor give some of them, and one size for all others with --dim-default N");
     } else if shapes.iter().any(|shape| shape.ends_with("=SHAPE")) {
         text.push_str("\nSHAPE is the largest size of each dimension, such as 1x128x768");
     }
