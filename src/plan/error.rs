@@ -20,7 +20,7 @@ pub enum PlanError {
     /// The strategy does not support a feature of the problem.
     #[error(
         "strategy {strategy} does not support {feature}{}; best, optimal and first-fit do",
-        at(chunk.as_ref())
+        at(chunk.as_deref())
     )]
     Unsupported {
         /// The strategy.
@@ -123,6 +123,6 @@ impl PlanError {
     }
 }
 
-fn at(chunk: Option<&String>) -> String {
+fn at(chunk: Option<&str>) -> String {
     chunk.map(|chunk| format!(" (chunk '{chunk}')")).unwrap_or_default()
 }
