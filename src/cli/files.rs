@@ -395,6 +395,13 @@ fn kernels(args: &InputArgs) -> Result<Kernels, Failure> {
     }
     let kernels = Kernels::new(args.profile().unwrap_or_default());
     let Some(path) = &args.kernels else { return Ok(kernels) };
+    if !path.exists() && tflite::kernel_library(args).is_ok() {
+        let words = format!(
+            "--kernels {} names kernels of TensorFlow Lite Micro, which run .tflite models; for this input, omit it, or give a file with a profile for each operator, such as 'Softmax none'",
+            path.display()
+        );
+        return Err(Failure::Input(words));
+    }
     kernels.read(&text(path, args)?).map_err(|error| about(path, error))
 }
 

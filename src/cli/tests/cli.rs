@@ -151,6 +151,7 @@ fn the_help_of_plan_has_headings_and_fits_in_two_screens() {
 #[case::profile_in_a_problem(&["plan", EIGHT, "--inplace", "none"], "eight.json: --inplace needs operators")]
 #[case::unknown_profile(&["plan", EXAMPLE, "--inplace", "columns"], "[possible values: none, elementwise, rows]")]
 #[case::kernels_that_are_none(&["plan", ENCODER, "--kernels", "README.md"], "memplan: README.md: line 3: ")]
+#[case::kernels_of_another_runtime(&["plan", ENCODER, "--kernels", "cmsis-nn"], "memplan: --kernels cmsis-nn names kernels of TensorFlow Lite Micro, which run .tflite models; ")]
 #[case::no_kernels(&["plan", ENCODER, "--kernels", "nowhere.txt"], "memplan: nowhere.txt: No such file or directory")]
 #[case::operators_of_a_problem(&["ops", EIGHT], "memplan: book/src/figures/eight.json: this is a problem, which has no operators")]
 fn bad_words_and_bad_input_end_with_2(#[case] args: &[&str], #[case] message: &str) {
