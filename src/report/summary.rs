@@ -1,7 +1,7 @@
 //! A plan in a few lines.
 
 use crate::{
-    Bytes, Plan, Strategy,
+    Bytes, Plan, PlannedBody, Strategy,
     plan::Scope,
     report::{
         Size, StepNames,
@@ -66,7 +66,7 @@ fn size_rows(plan: &Plan, steps: StepNames<'_>) -> Vec<Row<'static>> {
     if let Some(claimed) = plan.claimed_bound {
         rows.push(Row::new(CLAIMED, claimed, UNCHECKED.to_owned()));
     }
-    rows.push(Row::new("unshared", plan.naive_size, saving(plan)));
+    rows.push(Row::new("unshared", unshared(plan), saving(plan)));
     if of_all && plan.proven_optimal {
         let words = format!(
             "no {} has less traffic or, with equal traffic, smaller pools (the last pool counts first)",
@@ -307,12 +307,25 @@ fn remark(plan: &Plan, peak: Peak, steps: StepNames<'_>) -> String {
     }
 }
 
+/// The bytes of one buffer for each chunk, those of bodies included. [`Plan::naive_size`] counts one workspace for all
+/// bodies of an operator.
+pub(super) fn unshared(plan: &Plan) -> Bytes {
+    let mut bytes = plan.naive_size;
+    for bodies in plan.bodies.chunk_by(|a, b| a.step == b.step) {
+        bytes = bytes.saturating_sub(bodies.iter().map(PlannedBody::room).max().unwrap_or(0));
+        let apart = bodies.iter().map(|body| body.inputs.saturating_add(unshared(&body.plan)));
+        bytes = apart.fold(bytes, Bytes::saturating_add);
+    }
+    bytes
+}
+
 #[allow(clippy::cast_precision_loss, reason = "a percentage for people")]
 fn saving(plan: &Plan) -> String {
-    if plan.naive_size == 0 {
+    let unshared = unshared(plan);
+    if unshared == 0 {
         return "nothing to plan".to_owned();
     }
-    let share = 100.0 * (1.0 - plan.pool_size as f64 / plan.naive_size as f64);
+    let share = 100.0 * (1.0 - plan.pool_size as f64 / unshared as f64);
     if share < 0.0 {
         format!("the pool takes {:.1} % more", -share)
     } else {

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use memplan::{
-    Plan, Planner, Problem, Strategy,
+    OpSequence, Operator, Output, Plan, Planner, Problem, Strategy,
     report::{MapOptions, StepNames, explain, memory_map, summary},
 };
 
@@ -38,6 +38,23 @@ fn a_pool_larger_than_one_buffer_each_takes_more() {
     plan.pool_size = 16;
     let words = summary(&plan, StepNames(None), "chunks as given");
     assert!(words.contains("the pool takes 100.0 % more"), "{words}");
+}
+
+/// Only one branch runs, but each has buffers of its own unless they share.
+#[test]
+fn each_branch_of_a_condition_counts_as_unshared() {
+    let branch = |size| {
+        let make = Operator::new("make").output(Output::new("s", size));
+        let end = Operator::new("end").inputs(["s"]).output(Output::new("t", 64));
+        OpSequence::builder().operator(make).operator(end).output("t").build().unwrap()
+    };
+    let condition = Operator::new("if").output(Output::new("y", 64));
+    let condition = condition.body(branch(512)).body(branch(1024));
+    let sequence = OpSequence::builder().operator(condition).output("y").build().unwrap();
+    let plan = Planner::new().plan(&sequence).unwrap();
+    // The result, and two buffers of each branch.
+    let words = summary(&plan, StepNames(Some(&sequence)), "as declared");
+    assert!(words.contains("unshared  1.69 KiB (1 728 B)"), "{words}");
 }
 
 #[test]
