@@ -214,7 +214,8 @@ pub(crate) struct ShowArgs {
     pub(crate) later: LaterArgs,
     /// Width of the map in columns, or of an .svg in pixels.
     ///
-    /// The default is the width of the terminal, or 80 columns.
+    /// The default is the width of the terminal, or 80 columns. If too many
+    /// chunks share a column, the map shows only the steps around the peak.
     #[arg(long, value_name = "N", help_heading = OUTPUT)]
     pub(crate) width: Option<usize>,
     /// Height of the text map in lines.

@@ -1,9 +1,10 @@
 //! The memory map as text: steps to the right, addresses up, a letter for each chunk.
 //!
 //! A cell of the map covers a range of steps and a range of bytes. It shows a chunk's letter only
-//! if that chunk alone touches it, `.` if no chunk does, and `*` if several do.
+//! if that chunk alone touches it, `.` if no chunk does, and `*` if several do. If too many cells would be `*`, the map
+//! shows only the steps around the peak, one a column.
 
-use std::{borrow::Cow, cmp::Reverse, collections::BTreeSet, fmt::Write};
+use std::{borrow::Cow, cmp::Reverse, collections::BTreeSet, fmt::Write, ops::Range};
 
 use crate::{
     Bytes, Plan, Step,
@@ -90,18 +91,26 @@ pub(super) fn map_to_scale(
         return text;
     }
     let (ratio, name) = (plan.ratio(), bound_name(plan));
-    let _ = writeln!(text, "pool {:#} ({ratio:.3} x {name})", Size(plan.pool_size));
     let letters = Letters::new(plan);
-    let grid = Grid::new(plan, options, scale);
-    let cells = grid.fill(plan, &letters.of_chunk);
+    let times = Times::of(plan, steps);
+    let mut grid = Grid::new(plan, options, scale, 0..plan.steps);
+    let mut cells = grid.fill(plan, &letters.of_chunk);
+    let mut part = String::new();
+    if scale.is_none() && times.has_peak && grid.steps_per_column > 1 && is_crowded(&cells) {
+        let Range { start, end } = around_peak(plan, grid.columns as Step);
+        part = format!("; steps {start}..{end} of {}, around the peak", plan.steps);
+        grid = Grid::new(plan, options, scale, start..end);
+        cells = grid.fill(plan, &letters.of_chunk);
+    }
+    let pool = Size(plan.pool_size);
+    text.push_str(&wrapped(&format!("pool {pool:#} ({ratio:.3} x {name}){part}"), 2));
     for (row, line) in cells.chunks(grid.columns).enumerate().rev() {
         let address = format!("{:#}", Size(grid.row_bytes.saturating_mul(row as u64)));
         let line: String = line.iter().map(|&cell| char::from(cell)).collect();
         let _ = writeln!(text, "{address:>width$} |{line}", width = AXIS - 2);
     }
     let _ = writeln!(text, "{:>AXIS$}{}", "+", "-".repeat(grid.columns));
-    let times = Times::of(plan, steps);
-    text.push_str(&grid.step_axis(plan, times));
+    text.push_str(&grid.step_axis(times));
     let (column, row) = (grid.column_name(times), Size(grid.row_bytes));
     let (free, several) = (char::from(FREE), char::from(SEVERAL));
     let scale =
@@ -120,6 +129,20 @@ pub(super) fn map_to_scale(
         legend(&mut text, plan, times, &letters);
     }
     text
+}
+
+/// Returns whether more than a third of the cells in use stand for several chunks.
+fn is_crowded(cells: &[u8]) -> bool {
+    let used = cells.iter().filter(|&&cell| cell != FREE && cell != RESERVED);
+    let (several, single): (Vec<u8>, Vec<u8>) = used.partition(|&&cell| cell == SEVERAL);
+    2 * several.len() > single.len()
+}
+
+/// As many steps as there are columns, with the peak in the middle if possible.
+fn around_peak(plan: &Plan, columns: Step) -> Range<Step> {
+    let begin = Peak::of(plan).step.saturating_sub(columns / 2);
+    let begin = begin.min(plan.steps - columns);
+    begin..begin + columns
 }
 
 /// The letters of the chunks, and the chunks that the legend names.
@@ -180,6 +203,8 @@ impl Letters {
 
 /// The cells, with the steps and bytes that each covers.
 struct Grid {
+    /// The steps that are drawn.
+    steps: Range<Step>,
     columns: usize,
     rows: usize,
     /// The columns per step if there are fewer steps than columns, otherwise 1.
@@ -190,14 +215,15 @@ struct Grid {
 }
 
 impl Grid {
-    fn new(plan: &Plan, options: MapOptions, scale: Option<Bytes>) -> Self {
+    fn new(plan: &Plan, options: MapOptions, scale: Option<Bytes>, steps: Range<Step>) -> Self {
         let room = options.width.max(40) - AXIS;
-        let steps = usize::try_from(plan.steps).unwrap_or(usize::MAX);
-        let columns_per_step = (room / steps).clamp(1, 6);
-        let steps_per_column = plan.steps.div_ceil(room as u64).max(1);
+        let number = steps.end - steps.start;
+        let few = usize::try_from(number).unwrap_or(usize::MAX);
+        let columns_per_step = (room / few).clamp(1, 6);
+        let steps_per_column = number.div_ceil(room as u64).max(1);
         let columns = match steps_per_column {
-            1 => steps * columns_per_step,
-            many => usize::try_from(plan.steps.div_ceil(many)).unwrap_or(room),
+            1 => few * columns_per_step,
+            many => usize::try_from(number.div_ceil(many)).unwrap_or(room),
         };
         let height = options.height.max(1) as u64;
         // Lines fall on every edge if there are few enough of them.
@@ -212,11 +238,11 @@ impl Grid {
             None => plan.pool_size.div_ceil(height),
         };
         let rows = usize::try_from(plan.pool_size.div_ceil(row_bytes)).unwrap_or(1);
-        Self { columns, rows, columns_per_step, steps_per_column, row_bytes }
+        Self { steps, columns, rows, columns_per_step, steps_per_column, row_bytes }
     }
 
     fn column(&self, step: Step) -> usize {
-        usize::try_from(step / self.steps_per_column)
+        usize::try_from(step.saturating_sub(self.steps.start) / self.steps_per_column)
             .map_or(usize::MAX, |column| column.saturating_mul(self.columns_per_step))
     }
 
@@ -230,7 +256,10 @@ impl Grid {
                 cells[row * self.columns..][..self.columns].fill(RESERVED);
             }
         }
-        for Piece { chunk: at, own: PlacedBox { begin, end, low, high } } in plan.pieces() {
+        let is_shown =
+            |piece: &Piece| piece.own.begin < self.steps.end && self.steps.start < piece.own.end;
+        for Piece { chunk: at, own } in plan.pieces().into_iter().filter(is_shown) {
+            let PlacedBox { begin, end, low, high } = own;
             let hatches = plan.pinned.binary_search(&at).is_ok();
             let (bottom, left) = (row(low), self.column(begin));
             for row in bottom..=row(high - 1).min(self.rows - 1) {
@@ -254,12 +283,12 @@ impl Grid {
     }
 
     /// Formats the step numbers that there is room for.
-    fn step_axis(&self, plan: &Plan, times: Times<'_>) -> String {
+    fn step_axis(&self, times: Times<'_>) -> String {
         let mut line = vec![b' '; AXIS + self.columns];
         let mut free_from = 0;
         for mark in 0..self.columns / self.columns_per_step {
-            let step = self.steps_per_column.saturating_mul(mark as u64);
-            if step >= plan.steps {
+            let step = self.steps_per_column.saturating_mul(mark as u64) + self.steps.start;
+            if step >= self.steps.end {
                 break;
             }
             let label = step.to_string();

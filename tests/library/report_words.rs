@@ -57,6 +57,21 @@ fn each_branch_of_a_condition_counts_as_unshared() {
     assert!(words.contains("unshared  1.69 KiB (1 728 B)"), "{words}");
 }
 
+/// With two steps in a column, each cell would stand for two chunks.
+#[test]
+fn a_crowded_map_shows_the_steps_around_the_peak() {
+    let mut problem = Problem::builder();
+    for step in 0..300 {
+        problem.chunk(step..step + 1, if step == 200 { 10 } else { 5 });
+    }
+    let plan = plan(&problem.build().unwrap());
+    let map = memory_map(&plan, StepNames(None), MapOptions::default());
+    let (title, rest) = map.split_once('\n').unwrap();
+    assert_eq!(title, "pool 10 B (1.000 x peak); steps 170..230 of 300, around the peak");
+    let cells = || rest.lines().filter_map(|line| line.split_once(" |"));
+    assert!(cells().count() == 2 && cells().all(|(_, cells)| !cells.contains('*')), "{map}");
+}
+
 #[test]
 fn a_map_states_the_pool_and_the_bound() {
     let mut problem = Problem::builder();
