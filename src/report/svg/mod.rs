@@ -371,13 +371,14 @@ impl Map<'_> {
         );
     }
 
-    /// Writes names where there is room.
+    /// Writes names where there is room. The lines that they cross end at an edge in the colour of the chunk.
     fn names(&self, svg: &mut String) {
         for (at, _, place) in self.placed() {
             if place.height < 14.0 {
                 continue;
             }
             let chunk = &self.plan.chunks[at];
+            let colour = self.chains.number[at] % COLOURS;
             let (x, middle) = (Px(place.x + 5.0), place.y + place.height / 2.0);
             let size = format!("{:#}", Size(chunk.size));
             let room = place.width - 8.0;
@@ -391,8 +392,11 @@ impl Map<'_> {
             let mut y = middle + if lines.len() == 2 { -3.0 } else { 4.0 };
             for line in lines {
                 let text = Escaped(&line);
-                let _ =
-                    writeln!(svg, "<text class=\"name\" x=\"{x}\" y=\"{}\">{text}</text>", Px(y));
+                let _ = writeln!(
+                    svg,
+                    "<text class=\"name s{colour}\" x=\"{x}\" y=\"{}\">{text}</text>",
+                    Px(y),
+                );
                 y += 14.0;
             }
         }
@@ -404,11 +408,11 @@ impl Map<'_> {
         for step in frame.marked_steps() {
             let _ = writeln!(
                 svg,
-                "<path class=\"rule\" d=\"M{} {}v5\"/><text class=\"soft\" x=\"{}\" y=\"{}\">{step}</text>",
+                "<path class=\"frame\" d=\"M{} {}v5\"/><text class=\"soft\" x=\"{}\" y=\"{}\">{step}</text>",
                 Px(frame.x(step)),
                 Px(bottom),
                 Px(frame.x(step) + 2.0),
-                Px(bottom + 15.0),
+                Px(bottom + 17.0),
             );
         }
         let _ = writeln!(
@@ -418,7 +422,7 @@ impl Map<'_> {
             Px(bottom),
             Px(frame.right()),
             Px(frame.left - 8.0),
-            Px(bottom + 15.0),
+            Px(bottom + 17.0),
             self.times.unit,
         );
         let each = self.plan.steps.div_ceil(STRIPS).max(1);
@@ -431,7 +435,7 @@ impl Map<'_> {
             }
             let _ = writeln!(
                 svg,
-                "<rect class=\"step\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"18\"><title>{}</title></rect>",
+                "<rect class=\"step\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"20\"><title>{}</title></rect>",
                 Px(frame.x(first)),
                 Px(bottom + 1.0),
                 Px(frame.x(next) - frame.x(first)),

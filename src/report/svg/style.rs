@@ -21,7 +21,8 @@ text{font:11px system-ui,sans-serif;fill:var(--ink)}
 .view{stroke:var(--ink);stroke-width:1;stroke-dasharray:1 2;fill:none;pointer-events:none}
 .halo{stroke:var(--page);stroke-width:2.5;stroke-opacity:.6;fill:none;pointer-events:none}.live{stroke:var(--soft);stroke-width:1;fill:none;pointer-events:none}
 .bound{stroke:var(--mark);stroke-width:1.5;stroke-dasharray:7 4;fill:none;pointer-events:none}
-.peak{fill:none;stroke:var(--mark);stroke-width:1;pointer-events:none}.name{pointer-events:none}
+.peak{fill:none;stroke:var(--mark);stroke-width:1;pointer-events:none}.name{pointer-events:none;paint-order:stroke;stroke-width:3;stroke-linejoin:round}
+.s0{stroke:var(--c0)}.s1{stroke:var(--c1)}.s2{stroke:var(--c2)}.s3{stroke:var(--c3)}.s4{stroke:var(--c4)}.s5{stroke:var(--c5)}.s6{stroke:var(--c6)}.s7{stroke:var(--c7)}.s8{stroke:var(--c8)}.s9{stroke:var(--c9)}
 .step{fill:transparent}.step:hover{fill:var(--rule)}
 ";
 
