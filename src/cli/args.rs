@@ -119,7 +119,7 @@ pub(crate) struct PlanArgs {
     pub(crate) capacity: Option<u64>,
     /// Print the plan as source, or write it to -o.
     ///
-    /// A C header with the size of the arena and the offset of each tensor.
+    /// A C header with the size of the pool and the offset of each tensor.
     #[arg(long, value_name = "FORM", conflicts_with_all = ["json", "csv", "table"], help_heading = OUTPUT)]
     pub(crate) emit: Option<Emit>,
     /// Print every offset.
