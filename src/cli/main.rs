@@ -71,6 +71,7 @@ impl From<io::Error> for Failure {
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     QUIET.store(arguments.quiet, Ordering::Relaxed);
+    VERBOSE.store(arguments.verbose > 0, Ordering::Relaxed);
     trace(&arguments);
     interrupt::listen();
     let result = match &arguments.command {
@@ -114,6 +115,13 @@ static QUIET: AtomicBool = AtomicBool::new(false);
 
 pub(crate) fn is_quiet() -> bool {
     QUIET.load(Ordering::Relaxed)
+}
+
+/// Set by `--verbose`.
+static VERBOSE: AtomicBool = AtomicBool::new(false);
+
+pub(crate) fn is_verbose() -> bool {
+    VERBOSE.load(Ordering::Relaxed)
 }
 
 /// Prints an error or an answer on standard error. A failure to print is ignored, because there is

@@ -324,15 +324,12 @@ pub(crate) fn verify(args: &VerifyArgs) -> Result<Verdict, Failure> {
     let own = OfflinePlan::online(&survey.arena).simulate(&survey.arena);
     let own = own.map_err(|error| wrong(Some(&args.input), error))?;
     let mut out = io::BufWriter::new(io::stdout().lock());
-    for problem in &problems {
-        writeln!(out, "{}", report::abridged(&report::printable(problem)))?;
-    }
     if problems.is_empty() {
         let tensors = offline.offsets.iter().filter(|offset| offset.is_some()).count();
         writeln!(out, "correct: {} at fixed offsets", count(tensors as u64, "tensor"))?;
         write!(out, "{}", report::heads(Heads::new(own.size, head.size)))?;
     } else {
-        writeln!(out, "wrong: {}", count(problems.len() as u64, "violation"))?;
+        write!(out, "{}", report::violations(&problems, crate::verify::shown()))?;
         let kernels = tflite::kernel_library(&args.reading).unwrap_or_default();
         let overlaps = if args.reading.overlap { "with --overlap" } else { "without --overlap" };
         writeln!(

@@ -16,9 +16,14 @@ use crate::{
     Failure, Verdict,
     args::VerifyArgs,
     files::{self, wrong},
-    later, micro,
+    is_verbose, later, micro,
     planning::{asked, holds_for, in_order},
 };
+
+/// The most violations that are listed: without `-v`, the first ten.
+pub(crate) fn shown() -> usize {
+    if is_verbose() { usize::MAX } else { 10 }
+}
 
 pub(crate) fn verify(args: &VerifyArgs) -> Result<Verdict, Failure> {
     if let Some(addresses) = &args.addresses {
@@ -77,7 +82,7 @@ pub(crate) fn verify(args: &VerifyArgs) -> Result<Verdict, Failure> {
         }
         error => wrong(Some(&args.input), error),
     })?;
-    write!(io::stdout(), "{}", report::verification(&plan, &verification))?;
+    write!(io::stdout(), "{}", report::verification(&plan, &verification, shown()))?;
     Ok(if verification.is_right() { Verdict::Good } else { Verdict::Bad })
 }
 

@@ -101,7 +101,7 @@ pub use trace::trace;
 pub use traffic::traffic;
 #[cfg(feature = "files")]
 pub use traffic::traffic_json;
-pub use verification::{abridged, bound_ratio, verification};
+pub use verification::{bound_ratio, verification, violations};
 
 use crate::{OpSequence, Step};
 

@@ -1,5 +1,7 @@
 //! The result of verifying a plan, as text.
 
+use std::fmt::Write;
+
 use crate::{
     Plan,
     report::{
@@ -8,36 +10,28 @@ use crate::{
         printable,
         summary::{CLAIMED, PEAK, Row, UNCHECKED, table},
     },
-    verify::Verification,
+    verify::{Verification, Violation},
 };
 
 /// The most characters of a name in a violation.
 const MAX_NAME: usize = 60;
 
 /// Shortens the quoted names in a sentence, each to its beginning and its end. Generated names may fill several lines.
-#[must_use]
-pub fn abridged(sentence: &str) -> String {
+fn abridged(sentence: &str) -> String {
     let parts = sentence.split('\'').enumerate();
     let parts =
         parts.map(|(at, part)| if at % 2 == 1 { shortened(part, MAX_NAME) } else { part.into() });
     parts.collect::<Vec<_>>().join("'")
 }
 
-/// Reports that a plan is right, with its figures, or lists its violations, one a line. The peak is the
-/// one that was counted; a larger bound in the plan is reported as a claim.
+/// Reports that a plan is right, with its figures, or lists up to `shown` of its violations, one a line. The peak is
+/// the one that was counted; a larger bound in the plan is reported as a claim.
 #[must_use]
-pub fn verification(plan: &Plan, verification: &Verification) -> String {
+pub fn verification(plan: &Plan, verification: &Verification, shown: usize) -> String {
     let violations = &verification.violations;
     if !violations.is_empty() {
-        let mut text = String::new();
-        for violation in violations {
-            text.push_str(&abridged(&printable(&violation.to_string())));
-            text.push('\n');
-        }
-        text.push_str("wrong: ");
-        text.push_str(&count(violations.len() as u64, "violation"));
-        text.push('\n');
-        return text;
+        let sentences: Vec<String> = violations.iter().map(ToString::to_string).collect();
+        return of_another_input(plan, violations) + &self::violations(&sentences, shown);
     }
     let alive = verification.bytes_alive;
     // Only a search can prove a bound above the bytes alive.
@@ -56,6 +50,32 @@ pub fn verification(plan: &Plan, verification: &Verification) -> String {
     let chunks = count(plan.chunks.len() as u64, "chunk");
     let tensors = count(plan.tensors.len() as u64, "tensor");
     format!("correct: {chunks}, {tensors}\n{}", table(&rows))
+}
+
+/// Lists up to `shown` violations, one a line, and counts all.
+#[must_use]
+pub fn violations(sentences: &[String], shown: usize) -> String {
+    let mut text = String::new();
+    for sentence in sentences.iter().take(shown) {
+        text.push_str(&abridged(&printable(sentence)));
+        text.push('\n');
+    }
+    if let Some(more) = sentences.len().checked_sub(shown).filter(|&more| more > 0) {
+        let _ = writeln!(text, "and {more} more; -v lists all");
+    }
+    let _ = writeln!(text, "wrong: {}", count(sentences.len() as u64, "violation"));
+    text
+}
+
+/// Says that a plan is of another input, if most of its names are not in this one.
+fn of_another_input(plan: &Plan, violations: &[Violation]) -> String {
+    let is_unknown = |violation: &&Violation| matches!(violation, Violation::Unknown { .. });
+    let names = if plan.tensors.is_empty() { plan.chunks.len() } else { plan.tensors.len() };
+    let known = names.saturating_sub(violations.iter().filter(is_unknown).count());
+    if known >= names.div_ceil(2) {
+        return String::new();
+    }
+    format!("the plan is of another input: {known} of its {names} names are in this one\n")
 }
 
 /// The pool as a multiple of the larger bound: `1.071 x the peak, 14.0 KiB (14 336 B)`.

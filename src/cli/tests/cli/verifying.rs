@@ -122,6 +122,20 @@ fn a_json_plan_without_a_chunk_is_wrong() {
     }
 }
 
+#[test]
+fn a_plan_of_another_model_is_named_so_and_its_violations_are_abridged() {
+    let folder = tempfile::tempdir().unwrap();
+    let plan = folder.path().join("plan.json").display().to_string();
+    assert_eq!(memplan(&["plan", "tests/models/encoder.onnx", "-o", &plan]).code, 0);
+    let other = "tests/models/unet_block.onnx";
+    let run = memplan(&["verify", other, &plan]);
+    let first = "the plan is of another input: 1 of its 45 names are in this one\n";
+    assert!(run.code == 1 && run.out.starts_with(first), "{}", run.out);
+    let end = " more; -v lists all\nwrong: 198 violations\n";
+    assert!(run.out.lines().count() == 13 && run.out.ends_with(end), "{}", run.out);
+    assert_eq!(memplan(&["verify", "-v", other, &plan]).out.lines().count(), 200);
+}
+
 /// The alignment and padding of the input, or those of the command line, must hold.
 #[rstest]
 #[case::as_the_input_asks(&[], &[], 0, "correct: ")]
