@@ -12,6 +12,8 @@ use std::{
 use clap::{Args, Parser, Subcommand};
 use memplan::{Input, Limits, Planner, Step, Strategy};
 
+use crate::files;
+
 use groups::{INPUT, LIMITS, OUTPUT, PLANNING};
 pub(crate) use groups::{InputArgs, LaterArgs, OrderArgs, PlacingArgs, SearchArgs, StrategyArgs};
 pub(crate) use values::Emit;
@@ -137,8 +139,8 @@ pub(crate) struct PlanArgs {
 pub(crate) struct VerifyArgs {
     /// The input that the plan is for.
     pub(crate) input: PathBuf,
-    /// The plan, .json or .csv, or a TensorFlow Lite model with a plan in its metadata.
-    #[arg(required_unless_present = "addresses")]
+    /// The plan, .json or .csv, or a TensorFlow Lite model with a plan in its metadata; without it, the
+    /// plan in the input itself.
     plan: Option<PathBuf>,
     /// Audit the addresses of a run instead of a plan.
     ///
@@ -168,9 +170,14 @@ pub(crate) struct VerifyArgs {
 }
 
 impl VerifyArgs {
-    /// The plan. The command line requires it where no addresses are given.
+    /// The plan, which may lie in the input.
     pub(crate) fn plan(&self) -> &Path {
-        self.plan.as_deref().unwrap_or(Path::new("-"))
+        self.plan.as_deref().unwrap_or(&self.input)
+    }
+
+    /// Returns whether a plan is given, or lies in the input.
+    pub(crate) fn has_plan(&self) -> bool {
+        self.plan.is_some() || files::is_named_tflite(&self.input)
     }
 }
 

@@ -317,7 +317,10 @@ pub(crate) fn verify(args: &VerifyArgs) -> Result<Verdict, Failure> {
     }
     let offline = OfflinePlan::of_model(&bytes).map_err(|error| wrong(Some(args.plan()), error))?;
     let Some(offline) = offline else {
-        return Err(wrong(Some(args.plan()), "the model has no offline plan in its metadata"));
+        return Err(wrong(
+            Some(args.plan()),
+            "the model has no offline plan in its metadata; memplan plan MODEL -o OUT.tflite writes one",
+        ));
     };
     let head = offline.simulate(&planned.arena).map_err(|error| wrong(Some(args.plan()), error))?;
     problems.extend(offline.faults(&planned, &head));

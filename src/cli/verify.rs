@@ -29,6 +29,10 @@ pub(crate) fn verify(args: &VerifyArgs) -> Result<Verdict, Failure> {
     if let Some(addresses) = &args.addresses {
         return audit(args, addresses);
     }
+    if !args.has_plan() {
+        let words = "no plan is given; add it, as in: memplan verify MODEL PLAN.json";
+        return Err(wrong(Some(&args.input), words));
+    }
     let is_alone = args.later.after.is_empty();
     if is_alone
         && files::is_tflite(&args.input, &args.reading)

@@ -119,6 +119,7 @@ TensorFlow Lite Micro, reference kernels
     let right = "correct: 6 tensors at fixed offsets\n  head by its own planner    768 B\n  \
         head with this plan        512 B, 33.3 % saved\n";
     assert_eq!((verified.code, &*verified.out), (0, right));
+    assert_eq!(memplan(&["verify", &planned]).out, right);
     // The same plan is wrong for kernels that cannot work in place.
     let strict = memplan(&["verify", &folder.model, &planned, "--no-inplace"]);
     assert_eq!(strict.code, 1);

@@ -134,6 +134,9 @@ fn a_plan_of_another_model_is_named_so_and_its_violations_are_abridged() {
     let end = " more; -v lists all\nwrong: 198 violations\n";
     assert!(run.out.lines().count() == 13 && run.out.ends_with(end), "{}", run.out);
     assert_eq!(memplan(&["verify", "-v", other, &plan]).out.lines().count(), 200);
+    let run = memplan(&["verify", other]);
+    let words = "unet_block.onnx: no plan is given; add it, as in: memplan verify MODEL PLAN.json";
+    assert!(run.code == 2 && run.err.contains(words), "{}", run.err);
 }
 
 /// The alignment and padding of the input, or those of the command line, must hold.
