@@ -224,20 +224,5 @@ pub(crate) fn fit(
     let fit = |observer: Observer<'_>| planner.clone().observer(observer).fit(input, capacity);
     let is_anytime = planning.strategy.is_anytime();
     let fit = if is_anytime { searching(Some(capacity), fit) } else { fit(Observer::default()) };
-    match fit.map_err(|error| unplanned(path, &error))? {
-        PlanFit::Yes(plan) => Ok(PlanFit::Yes(proven_over_all(plan, input, &planner))),
-        fit => Ok(fit),
-    }
-}
-
-/// A plan that fits is not compared with other choices. If its pool has the size that every choice needs, no plan is
-/// smaller.
-fn proven_over_all(mut plan: Plan, input: &Input, planner: &Planner<'_>) -> Plan {
-    let is_open = plan.scope != Scope::AllChoices && plan.bodies.is_empty();
-    let bound = if is_open { planner.content_bound(input).ok().flatten() } else { None };
-    if bound == Some(plan.pool_size) {
-        (plan.lower_bound, plan.proven_optimal) = (plan.pool_size, true);
-        plan.scope = Scope::AllChoices;
-    }
-    plan
+    fit.map_err(|error| unplanned(path, &error))
 }

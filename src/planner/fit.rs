@@ -72,10 +72,22 @@ impl Planner<'_> {
                 self.after(start)
             }
             Err(error) if choices::may_be_cured(error) => self.after(start),
+            Ok(PlanFit::Yes(plan)) => return Ok(PlanFit::Yes(self.at_content_bound(plan, input)?)),
             _ => return answer,
         };
         // Other choices may be possible, or may lead to a smaller pool.
         Ok(judged(limited.plan_within(input, capacity)?, capacity))
+    }
+
+    /// A plan that fits, which is not compared with other choices. If every choice needs as many bytes, none is smaller.
+    fn at_content_bound(&self, plan: &Plan, input: InputRef<'_>) -> Result<Plan, PlanError> {
+        let is_open = plan.scope != Scope::AllChoices && plan.pools.len() < 2;
+        let bound = if is_open { self.content_bound(input)? } else { None };
+        let bound = bound.filter(|&bound| bound == plan.pool_size);
+        Ok(match bound {
+            Some(bound) => choices::of_all_choices(plan.clone(), bound),
+            None => plan.clone(),
+        })
     }
 
     /// Decides whether the input fits with the choices that are made first.

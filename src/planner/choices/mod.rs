@@ -162,7 +162,7 @@ const fn is_of_options(error: &ProblemError) -> bool {
 }
 
 /// The plan, with a bound that holds for all choices.
-fn of_all_choices(plan: Plan, lower_bound: Bytes) -> Plan {
+pub(super) fn of_all_choices(plan: Plan, lower_bound: Bytes) -> Plan {
     let proven_optimal = plan.proven_optimal || plan.pool_size == lower_bound;
     let scope = Scope::AllChoices.with_bodies(&plan.bodies);
     Plan { lower_bound, proven_optimal, scope, ..plan }
