@@ -258,28 +258,49 @@ def test_views_of_smaller_tensors_stay_inside_them():
 
 
 def test_plans_of_something_else_are_refused():
-    x = torch.randn(8, 64)
+    x = torch.rand(8, 64)
     graph_module = make_fx(gated, tracing_mode="fake")(x)
     other = make_fx(lambda x: torch.relu(x) + 1, tracing_mode="fake")(x)
+    chosen = lambda yes: make_fx(lambda x: torch.cond(x.sum() > 0, yes, lambda x: x * 2, (x,)), tracing_mode="fake")(x)  # noqa: E731
     problem = memplan.plan(memplan.Problem([(0, 1, 4)]), alignment=64)
     for module, plan, words in (
         (graph_module, problem, "the plan has no tensor 'relu'"),
         (graph_module, memplan.plan(from_graph(other), alignment=64), "the plan has no tensor 'mul'"),
         (other, memplan.plan(from_graph(graph_module), alignment=64), "no node for the plan's tensor 'mul'"),
+        (chosen(torch.sin), memplan.plan(from_graph(chosen(torch.cos)), alignment=64), "the plan has no tensor 'true_graph_0.sin'"),
     ):
         with pytest.raises(ValueError, match=words):
-            Planned(module, plan)
+            Planned(module, plan).run(x)
+
+
+def halves(x):
+    a, b = (x * 2).split(4)
+    torch.ops.aten._assert_async.msg((a < 9).all(), "")
+    return a + b
 
 
 def test_a_graph_without_fake_tensors_is_refused():
     with pytest.raises(ValueError, match=r"'x' has no fake tensor in meta\['val'\]"):
         from_graph(torch.fx.symbolic_trace(gated))
+    graph_module = make_fx(halves, tracing_mode="fake")(torch.ones(8, 64))
+    # The assertion returns nothing, and needs none.
+    traced = [node for node in graph_module.graph.nodes if "val" in node.meta]
+    assert len(from_graph(graph_module)) == len(graph_module.graph.nodes) - 4 == len(traced) - 2
+    for node in traced:
+        value = node.meta.pop("val")
+        with pytest.raises(ValueError, match=rf"'{node.name}' has no fake tensor"):
+            from_graph(graph_module)
+        node.meta["val"] = value
 
 
 def test_weights_must_be_placeholders():
     graph_module = make_fx(gated, tracing_mode="fake")(torch.randn(8, 64))
     with pytest.raises(ValueError, match="weights: the graph has no placeholder 'wieght'"):
         from_graph(graph_module, weights=["wieght"])
+    # A constant of the graph is one in any case.
+    constant = torch.ones(64)
+    graph_module = make_fx(lambda x: x + constant)(torch.randn(8, 64))
+    assert from_graph(graph_module, weights=["_tensor_constant0"]).operators == ["add"]
 
 
 def test_a_plan_may_be_made_in_a_compilers_backend():

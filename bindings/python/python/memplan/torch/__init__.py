@@ -70,10 +70,14 @@ def from_graph(
 
 def _is_untraced(node: fx.Node) -> bool:
     """Returns whether a node that has a value has none in a trace."""
-    if "val" in node.meta or not (is_operator(node) or node.op == "placeholder"):
+    if "val" in node.meta or node.op in ("get_attr", "output"):
         return False
+    if node.target is operator.getitem:
+        # A result that an operator leaves out has no value, either.
+        whole = node.args[0].meta.get("val")
+        return isinstance(whole, (list, tuple)) and whole[node.args[1]] is not None
     schema = getattr(node.target, "_schema", None)
-    return schema is None or any(isinstance(result.type, torch.TensorType) for result in schema.returns)
+    return schema is None or any("Tensor" in str(result.type) for result in schema.returns)
 
 
 def _is_random(node: fx.Node) -> bool:
