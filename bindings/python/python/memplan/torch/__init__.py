@@ -313,7 +313,7 @@ class _Reader:
         for at, (value, result) in enumerate(zip(self.returned(self.graph.output_node()), self.around.results)):
             if result is not None:
                 inside = self.values[value]
-                if inside.storage_offset() == 0 and _capacity(inside, value) == result[1]:
+                if _capacity(inside, value) == result[1]:
                     found.setdefault(_storage(inside), at)
         return found
 
