@@ -26,6 +26,15 @@ class Branches(nn.Module):
         return (y * 2 + z).sigmoid()
 
 
+class Function(nn.Module):
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+
+    def forward(self, *inputs):
+        return self.function(*inputs)
+
+
 class Nested(nn.Module):
     """A branch returns what a condition in it returns."""
 
@@ -193,3 +202,54 @@ def test_a_branch_writes_an_argument():
     for planned in (Planned(graph_module, plan), Planned(in_order(graph_module, found.sequence), found.plan)):
         for x in (x.abs(), -x.abs()):
             assert torch.equal(planned.run(*given(x))[0], writes_an_argument(x, chosen))
+
+
+@pytest.mark.parametrize("writes", [False, True])
+def test_readers_move_across_a_branch_that_only_reads(writes):
+    def forward(x):
+        before = x.exp()
+        yes = lambda y: (y.add_(1) if writes else y).sin()  # noqa: E731
+        return before.cos(), torch.cond(x.sum() > 0, yes, lambda y: y * 2, (before,))
+
+    with torch.no_grad():
+        _, sequence, _, _ = run(Function(forward), torch.randn(4, 16), False, False)
+    order = list(range(len(sequence)))
+    order.insert(sequence.operators.index("cond"), order.pop(sequence.operators.index("cos")))
+    if writes:
+        with pytest.raises(ValueError, match="cos"):
+            sequence.permuted(order)
+    else:
+        assert sequence.permuted(order).operators[-1] == "cos"
+
+
+def planted(change):
+    """A program of a condition whose first branch is changed, as torch does not make it."""
+    def forward(x):
+        yes = lambda a, b: (a.sin(), b.cos())  # noqa: E731
+        return torch.cond(x.sum() > 0, yes, lambda a, b: (a * 2, b * 3), (x.exp(), x.tanh()))
+
+    program = torch.export.export(Function(forward), (torch.ones(4, 16),), strict=False)
+    change(program.graph_module.true_graph_0.graph)
+    return program
+
+
+def test_arguments_that_share_memory_in_the_branch_alone_are_refused():
+    def change(graph):
+        a, b, *_ = graph.nodes
+        b.meta["val"] = a.meta["val"]
+
+    with pytest.raises(ValueError, match="true_graph_0.*: it shares memory with another argument in the branch or loop, but not around it"):
+        from_exported_program(planted(change))
+
+
+def test_a_tensor_that_a_branch_returns_twice_is_copied():
+    def change(graph):
+        output = graph.output_node()
+        output.args = ((output.args[0][0],) * 2,)
+
+    program = planted(change)
+    plan = memplan.plan(from_exported_program(program), alignment=64)
+    assert plan.bodies[0].plan.tensors["true_graph_0.sin"].supplied == "cond.0"
+    assert plan.bodies[0].plan.tensors["true_graph_0.sin in cond.1"].supplied == "cond.1"
+    x = torch.ones(4, 16)
+    assert all(torch.equal(found, x.exp().sin()) for found in Planned(program.graph_module, plan).run(x))

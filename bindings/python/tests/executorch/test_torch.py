@@ -160,7 +160,8 @@ def test_offsets_count_from_the_start_of_a_storage():
         pad, y = x + 1, x * 2
         y.fill_diagonal_(3.0)
         part = torch.as_strided_copy(y, (2, 2), (5, 1), 3)
-        return torch.as_strided_scatter(y, part + 1, (2, 2), (4, 1), 2), y.as_strided((3,), (4,), 1) + 0, pad
+        strided = y.as_strided((3,), (4,), 1) + 0, y[1:].as_strided((3,), (4,), 1) + 0
+        return torch.as_strided_scatter(y, part + 1, (2, 2), (4, 1), 2), *strided, pad
 
     x = torch.randn(4, 4)
     for program in (exported := torch.export.export(Function(scattered), (x,)), exported.run_decompositions()):
@@ -178,8 +179,13 @@ class Function(nn.Module):
 
 
 def draws(x):
-    small, large = torch.rand(1000), torch.rand(2000)
-    return small * large.sum() + x
+    small, large, larger = torch.rand(1000), torch.rand(2000), torch.rand(3000)
+    return small * large.sum() * larger.sum() + x
+
+
+def draws_in_a_branch(x):
+    small = torch.cond(x.sum() > 0, lambda x: torch.rand_like(x) * 2, lambda x: x.sin(), (x,))
+    return small * torch.rand(2000).sum()
 
 
 def drops(x, first, second):
@@ -190,12 +196,13 @@ def drops(x, first, second):
     return torch.autograd.grad((a * b.sum(1, keepdim=True)).sum(), [first, second])
 
 
-@pytest.mark.parametrize(("function", "shapes"), [(draws, [(1000,)]), (drops, [(8, 16), (16, 64), (16, 4096)])])
+@pytest.mark.parametrize(("function", "shapes"), [(draws, [(1000,)]), (draws_in_a_branch, [(1000,)]), (drops, [(8, 16), (16, 64), (16, 4096)])])
 def test_random_operators_keep_their_order(function, shapes):
-    inputs = [torch.randn(shape) for shape in shapes]
+    inputs = [torch.rand(shape) for shape in shapes]
     graph_module = make_fx(function, tracing_mode="fake")(*inputs)
     sequence = from_graph(graph_module)
-    random = [n.name for n in graph_module.graph.nodes if torch.Tag.nondeterministic_seeded in getattr(n.target, "tags", ())]
+    is_random = lambda target: torch.Tag.nondeterministic_seeded in getattr(target, "tags", ()) or target is torch.ops.higher_order.cond  # noqa: E731
+    random = [node.name for node in graph_module.graph.nodes if is_random(node.target)]
     assert len(random) >= 2
     found = memplan.reorder(sequence, alignment=64)
     assert [name for name in found.sequence.operators if name in random] == random
@@ -206,10 +213,11 @@ def test_random_operators_keep_their_order(function, shapes):
     assert all(torch.equal(a, b) for a, b in zip(*results))
     # Two of them cannot be exchanged at all.
     order = [sequence.operators.index(name) for name in random]
-    exchanged = list(range(len(sequence)))
-    exchanged[order[0]], exchanged[order[1]] = order[1], order[0]
-    with pytest.raises(ValueError):
-        sequence.permuted(exchanged)
+    for first, second in zip(order, order[1:]):
+        exchanged = list(range(len(sequence)))
+        exchanged[first], exchanged[second] = second, first
+        with pytest.raises(ValueError, match=random[order.index(first)]):
+            sequence.permuted(exchanged)
 
 
 def gated(x):
@@ -221,6 +229,7 @@ def gated(x):
     [
         (torch.randn(32, 64), r"input 'x' is torch.float32 of the shape \[32, 64\], but the plan is for torch.float32 of the shape \[8, 64\]"),
         (torch.randn(4, 64), r"input 'x' is torch.float32 of the shape \[4, 64\]"),
+        (torch.randn(8, 64, 1), r"input 'x' is torch.float32 of the shape \[8, 64, 1\]"),
         (torch.randn(8, 64, dtype=torch.float64), "input 'x' is torch.float64"),
     ],
 )
@@ -331,6 +340,8 @@ def test_a_view_is_read_after_its_base(mode, views):
     sequence = from_graph(graph_module)
     plan = run_planned(graph_module, sequence, [x], views=views)
     assert plan.pool_size == memplan.plan(sequence, alignment=64).pool_size
+    # The second column begins one element behind the first.
+    assert plan.offset("slice_1") == plan.offset("relu") + 4
 
 
 @pytest.mark.parametrize("inplace", [False, True])
@@ -368,6 +379,69 @@ def test_an_operator_runs_after_the_sizes_that_it_reads():
     others = [at for at in range(len(sequence)) if at != size]
     with pytest.raises(ValueError, match="sym_size"):
         sequence.permuted([*others, size])
+
+
+def written_by_keyword(x):
+    y = x * 2
+    before = y.sum()
+    torch.add(x, 1, out=y)
+    return before, y.cos()
+
+
+def written_in_a_list(x):
+    y = x * 2
+    before = y.sum()
+    torch._foreach_add_([y], 1)
+    return before, y.cos()
+
+
+@pytest.mark.parametrize("function", [written_by_keyword, written_in_a_list])
+def test_readers_keep_their_side_of_a_write(function):
+    x = torch.randn(8, 8)
+    graph_module = make_fx(function, tracing_mode="fake")(x)
+    sequence = from_graph(graph_module)
+    run_planned(graph_module, sequence, [x])
+    assert len(sequence) == 4
+    for order in ([0, 2, 1, 3], [0, 1, 3, 2]):
+        with pytest.raises(ValueError):
+            sequence.permuted(order)
+
+
+@pytest.mark.parametrize(
+    ("function", "x", "names"),
+    [
+        (lambda x: torch.relu(x) + torch.sigmoid(x), torch.randn(8, 8), ["relu", "sigmoid"]),
+        (lambda x: torch.relu(x) @ x, torch.randn(8, 8), []),
+        (lambda x: torch.relu(x).t() + torch.sigmoid(x), torch.randn(8, 8), ["t"]),  # Other strides.
+        (lambda x: torch.relu(x)[:1] + torch.sigmoid(x), torch.randn(8, 8), ["sigmoid"]),  # Other sizes.
+        (lambda x: torch.relu(x)[:4].cos(), torch.randn(8, 8), []),  # A part.
+        (lambda x: torch.true_divide(torch.relu(x), 3), torch.arange(8, dtype=torch.int32), []),  # Another type.
+    ],
+)
+def test_what_an_operator_may_be_written_over(function, x, names):
+    sequence = from_graph(make_fx(function, tracing_mode="fake")(x), inplace=True)
+    (output,) = sequence[len(sequence) - 1].outputs
+    assert output.overwrites == [(name, 0) for name in names]
+
+
+@pytest.mark.parametrize("training", [False, True])
+def test_a_batch_norm_in_training_is_not_written_over_its_input(training):
+    model = nn.Sequential(nn.ReLU(), nn.BatchNorm2d(3)).train(training)
+    sequence = from_exported_program(torch.export.export(model, (torch.ones(2, 3, 4, 4),)), inplace=True)
+    (output,) = sequence[sequence.operators.index("batch_norm")].outputs
+    assert output.overwrites == ([] if training else [("relu", 0)])
+
+
+def test_results_that_share_a_new_storage_have_bytes_of_their_own():
+    library = torch.library.Library("memplan_tests", "DEF")
+    library.define("halves(Tensor x) -> (Tensor, Tensor)")
+    library.impl("halves", lambda x: torch.cat([x, x + 1]).chunk(2), "CompositeExplicitAutograd")
+    x = torch.randn(8)
+    graph_module = make_fx(lambda x: [half * 2 for half in torch.ops.memplan_tests.halves(x + 1)], tracing_mode="fake")(x)
+    sequence = from_graph(graph_module)
+    run_planned(graph_module, sequence, [x])
+    # The first has the storage, with the bytes that views of it may reach.
+    assert [output.size for output in sequence[1].outputs] == [64, 32]
 
 
 def test_statistics_of_a_batch_norm_in_training_are_not_in_the_pool():
