@@ -7,6 +7,8 @@ from executorch.exir import ExecutorchBackendConfig, to_edge
 from executorch.exir.memory_planning import Verifier
 from torch import nn
 
+from memplan._executorch_line import specs_of
+
 
 def edge(model, *inputs, **options):
     return to_edge(torch.export.export(model.eval(), inputs, **options))
@@ -25,6 +27,9 @@ def accepted(program, **flags):
     exported = program.exported_program()
     flags = {"alloc_graph_input": True, "alloc_graph_output": True, "alloc_mutable_buffers": True} | flags
     Verifier(exported.graph_module, **flags, graph_signature=exported.graph_signature).verify_storage_reuse()
+    for spec in (spec for node in exported.graph.nodes for spec in specs_of(node) if spec.storage_base is not None):
+        base, begin = spec.storage_base, spec.storage_base.mem_offset + spec.storage_base_offset
+        assert (spec.mem_id, spec.mem_offset) == (base.mem_id, begin) and spec.allocated_memory <= base.allocated_memory
 
 
 def equal(ours, theirs):
