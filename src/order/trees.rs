@@ -44,11 +44,10 @@ pub(super) fn chained(model: &Model) -> Option<Model> {
         };
         let live = list.last().map_or(0, |segment| segment.valley);
         // Everything that it reads dies.
-        let hill = live + model.step_adds(narrow(operator), &all);
-        push(
-            &mut list,
-            Segment { hill, valley: model.produced[operator], operators: vec![narrow(operator)] },
-        );
+        let valley = model.produced[operator];
+        // An output may be written over bytes that other chunks count.
+        let hill = valley.max(live + model.step_adds(narrow(operator), &all));
+        push(&mut list, Segment { hill, valley, operators: vec![narrow(operator)] });
         if parent == NOBODY {
             let order = list.iter().flat_map(|segment| &segment.operators);
             let order: Vec<u32> = order.copied().collect();

@@ -422,3 +422,26 @@ fn an_order_has_a_bound_without_small_bytes() {
     assert!(found.reordered.lower_bound <= found.plan.pool_size);
     assert_eq!((found.plan.pool_size, verify(&found.sequence, &found.plan)), (24, vec![]));
 }
+
+/// `z` counts more bytes than are left of `y`, whose other bytes are those of weights.
+#[test]
+fn what_is_written_over_a_gather_of_weights_has_an_order() {
+    let sequence = OpSequence::builder()
+        .weight("u", Some(12))
+        .weight("w", Some(12))
+        .operator(
+            Operator::new("join")
+                .inputs(["u", "w"])
+                .output(Output::new("y", 58).gathers("u", 3).gathers("w", 34)),
+        )
+        .operator(Operator::new("make").output(Output::new("a", 16)))
+        .operator(Operator::new("write").inputs(["y"]).output(Output::new("z", 58).overwrites("y")))
+        .operator(Operator::new("read").inputs(["a", "z"]).output(Output::new("b", 16)))
+        .build()
+        .unwrap();
+    let lowering = LoweringOptions::default().weights_in_pool(true);
+    let planner = Planner::new().alignment(2).lowering(lowering);
+    let found = planner.plan_reordered(&sequence, memplan::Limits::default()).unwrap();
+    assert!(found.reordered.lower_bound <= found.plan.pool_size);
+    assert_eq!(verify(&found.sequence, &found.plan), vec![]);
+}
