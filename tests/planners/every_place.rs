@@ -82,7 +82,7 @@ impl Case<'_> {
                 counts.infeasible += 1;
                 return None;
             }
-            Err(PlanError::NoPlace { .. }) => return None,
+            Err(PlanError::NoPlace { .. } | PlanError::NoPlanFound) => return None,
             Err(error) => panic!("{name}: {error}\n{}", self.text),
         };
         let found = self.check(&plan, &name);
