@@ -10,8 +10,8 @@
 //!   output, so that both have the same bytes. Neither writes anything.
 //! - An overwrite that is taken puts the output on the input's bytes, at the offset. In that step alone, both may
 //!   need a byte, if no other input has it, unless that input has exactly the output's bytes.
-//! - An overlap that is taken lets the output begin at least as far below the input as is declared. In that step,
-//!   both may need a byte, if no other input has it.
+//! - An overlap that is taken lets the output begin at least as far below the input as is declared, if they share a
+//!   byte. In that step, both may need a byte, if no other input has it.
 //! - A tie that is given up is a copy: the output has bytes of its own, and its operator reads the source.
 //! - Two contents may have the same byte of a pool only if every use of one is over before the other is written.
 //! - A tensor that overwrites nothing, and is no part through a view either, lies at a multiple of the alignment. A

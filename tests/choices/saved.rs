@@ -131,8 +131,7 @@ graphs! {
     overwrite_in_a_better_order: setting(2, false), order(&[4], 2);
     #[ignore = "an overlap has the least distance"]
     overlap_further_below: setting(64, false), pool(&[128]);
-    #[ignore = "an overlap has the least distance"]
-    overlap_off_the_alignment: setting(64, false), pool(&[128]);
+    overlap_without_shared_bytes: setting(64, false), pool(&[192]);
     overlap_beside_workspaces: setting(64, false), pool(&[256]);
     overlap_in_a_better_order: setting(64, false), order(&[192], 128);
     overwrite_across_pools: pools(1, false, [48, 2, 3]), pool(&[162, 15, 34]);

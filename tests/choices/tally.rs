@@ -135,7 +135,6 @@ claims! {
     proofs_of_strategies: Strategies, OneStream, 150;
     no_order_is_better: OrderBound, Orders, 300;
     no_pool_is_below_the_bytes_alive: PoolBelowAlive, Orders, 300;
-    #[ignore = "some inputs inside outputs are not tried, nor overlaps at a larger distance"]
     pools_are_small: Quality, OneStream, 1000;
     #[ignore = "bytes are not planned one by one on streams"]
     pools_are_small_on_streams: Quality, TwoStreams, 1000;

@@ -77,8 +77,12 @@ pub fn questions(model: &Model) -> Questions {
                         links.push(link(one.input, one.offset as i64, Kind::Over, optional));
                         continue;
                     }
-                    links.push(link(one.input, -below, Kind::Overlap, optional));
-                    let far = (below + 1..model.tensors[tensor].size)
+                    // An output that shares no byte overwrites nothing.
+                    let size = model.tensors[tensor].size;
+                    if below < size {
+                        links.push(link(one.input, -below, Kind::Overlap, optional));
+                    }
+                    let far = (below + 1..size)
                         .filter(|far| far % model.grid() == 0)
                         .map(|far| link(one.input, -far, Kind::FarOverlap, optional));
                     links.extend(far);
