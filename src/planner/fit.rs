@@ -62,32 +62,33 @@ impl Planner<'_> {
     ) -> Result<PlanFit, PlanError> {
         let input = input.into();
         let start = Instant::now();
-        let answer = self.fit_with_first_choices(input, capacity);
-        let limited = match &answer {
+        let limited = match self.fit_with_first_choices(input, capacity) {
+            Ok(PlanFit::Yes(plan)) => {
+                return Ok(PlanFit::Yes(self.at_content_bound(plan, input)?));
+            }
             Ok(PlanFit::No(plan) | PlanFit::Unknown(plan)) if plan.scope != Scope::AllChoices => {
                 let bound = self.content_bound(input)?.filter(|&bound| bound > capacity);
                 if bound.is_some() {
-                    return Ok(PlanFit::No(Plan { content_bound: bound, ..plan.clone() }));
+                    return Ok(PlanFit::No(Plan { content_bound: bound, ..plan }));
                 }
                 self.after(start)
             }
-            Err(error) if choices::may_be_cured(error) => self.after(start),
-            Ok(PlanFit::Yes(plan)) => return Ok(PlanFit::Yes(self.at_content_bound(plan, input)?)),
-            _ => return answer,
+            Err(error) if choices::may_be_cured(&error) => self.after(start),
+            answer => return answer,
         };
         // Other choices may be possible, or may lead to a smaller pool.
         Ok(judged(limited.plan_within(input, capacity)?, capacity))
     }
 
     /// A plan that fits, which is not compared with other choices. If every choice needs as many bytes, none is smaller.
-    fn at_content_bound(&self, plan: &Plan, input: InputRef<'_>) -> Result<Plan, PlanError> {
-        let is_open = plan.scope != Scope::AllChoices && plan.pools.len() < 2;
-        let bound = if is_open { self.content_bound(input)? } else { None };
-        let bound = bound.filter(|&bound| bound == plan.pool_size);
-        Ok(match bound {
-            Some(bound) => choices::of_all_choices(plan.clone(), bound),
-            None => plan.clone(),
-        })
+    fn at_content_bound(&self, plan: Plan, input: InputRef<'_>) -> Result<Plan, PlanError> {
+        if plan.scope == Scope::AllChoices || plan.pools.len() > 1 {
+            return Ok(plan);
+        }
+        match self.content_bound(input)? {
+            Some(bound) if bound == plan.pool_size => Ok(choices::of_all_choices(plan, bound)),
+            _ => Ok(plan),
+        }
     }
 
     /// Decides whether the input fits with the choices that are made first.

@@ -115,11 +115,11 @@ impl Choices<'_> {
         Ok(plan)
     }
 
-    /// Returns whether all pools together have fewer bytes.
+    /// Returns whether the planner's pools together have fewer bytes.
     fn is_too_much(&self, bytes: Bytes) -> bool {
         let pools = &self.planner.memories.pools;
-        let capacities: Option<Vec<Bytes>> = pools.iter().map(|pool| pool.capacity).collect();
-        capacities.is_some_and(|all| all.into_iter().fold(0, Bytes::saturating_add) < bytes)
+        let room = pools.iter().map(|pool| pool.capacity.unwrap_or(Bytes::MAX));
+        !pools.is_empty() && room.fold(0, Bytes::saturating_add) < bytes
     }
 
     /// Returns whether a plan is small enough, or known to be the smallest.
