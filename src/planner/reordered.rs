@@ -215,7 +215,9 @@ impl Nearby<'_> {
         if peak >= pool {
             return Ok(false);
         }
-        match self.planner.plan(&sequence) {
+        let nodes = self.planner.limits.nodes.map_or(PROBE_NODES, |nodes| nodes.min(PROBE_NODES));
+        let planner = self.planner.clone().limits(self.planner.limits.nodes(nodes));
+        match planner.plan(&sequence) {
             Ok(plan) if plan.pool_size < pool => {
                 self.found.reordered.take(order.clone(), peak.min(plan.pool_size));
                 self.found.plan = Plan { order, ..plan };
