@@ -133,9 +133,9 @@ pub(super) fn map_to_scale(
 
 /// Returns whether more than a third of the cells in use stand for several chunks.
 fn is_crowded(cells: &[u8]) -> bool {
-    let used = cells.iter().filter(|&&cell| cell != FREE && cell != RESERVED);
-    let (several, single): (Vec<u8>, Vec<u8>) = used.partition(|&&cell| cell == SEVERAL);
-    2 * several.len() > single.len()
+    let used = cells.iter().filter(|&&cell| cell != FREE && cell != RESERVED).count();
+    let single = cells.iter().filter(|&&cell| ![FREE, RESERVED, SEVERAL].contains(&cell)).count();
+    3 * (used - single) > used
 }
 
 /// As many steps as there are columns, with the peak in the middle if possible.

@@ -129,7 +129,7 @@ fn share(part: u64, whole: u64) -> String {
 }
 
 /// Returns a table of a curve: the bytes alive, which can be given as a capacity, what they cost, and the bound on that.
-/// What is the answer to several capacities is one row, with the bound of the least.
+/// Capacities with the same answer share a row, which has the bound of the smallest.
 #[must_use]
 pub fn recompute_curve(curve: &Curve) -> String {
     let line = |[alive, bytes, part, extra, cost, bound]: [String; 6]| {

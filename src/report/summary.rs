@@ -307,8 +307,8 @@ fn remark(plan: &Plan, peak: Peak, steps: StepNames<'_>) -> String {
     }
 }
 
-/// The bytes of one buffer for each chunk, those of bodies included. [`Plan::naive_size`] counts one workspace for all
-/// bodies of an operator.
+/// The bytes of a plan without sharing: a buffer for each chunk of the graph and of its bodies. [`Plan::naive_size`]
+/// counts the memory of all bodies of an operator as one workspace.
 pub(super) fn unshared(plan: &Plan) -> Bytes {
     let mut bytes = plan.naive_size;
     for bodies in plan.bodies.chunk_by(|a, b| a.step == b.step) {

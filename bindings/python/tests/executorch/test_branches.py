@@ -4,6 +4,7 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="torch is in an environment of its own: see install")
 
+from modules import Function  # noqa: E402
 from torch import nn  # noqa: E402
 
 import memplan  # noqa: E402
@@ -24,15 +25,6 @@ class Branches(nn.Module):
 
         y, z = torch.cond(x.sum() > 0, positive, negative, (x.relu() + x,))
         return (y * 2 + z).sigmoid()
-
-
-class Function(nn.Module):
-    def __init__(self, function):
-        super().__init__()
-        self.function = function
-
-    def forward(self, *inputs):
-        return self.function(*inputs)
 
 
 class Nested(nn.Module):

@@ -9,6 +9,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="torch is in an environment of its own: see install")
 
 from functorch.compile import make_boxed_func  # noqa: E402
+from modules import Function  # noqa: E402
 from torch import nn  # noqa: E402
 from torch._dynamo.backends.common import aot_autograd  # noqa: E402
 from torch._functorch.aot_autograd import aot_export_module  # noqa: E402
@@ -167,15 +168,6 @@ def test_offsets_count_from_the_start_of_a_storage():
     for program in (exported := torch.export.export(Function(scattered), (x,)), exported.run_decompositions()):
         plan = run_planned(program.graph_module, from_exported_program(program), [x])
         assert plan.offset("mul") > 0
-
-
-class Function(nn.Module):
-    def __init__(self, function):
-        super().__init__()
-        self.function = function
-
-    def forward(self, *inputs):
-        return self.function(*inputs)
 
 
 def draws(x):
