@@ -159,7 +159,7 @@ pub(crate) struct VerifyArgs {
     pub(crate) later: LaterArgs,
     /// Alignment that the plan must have, in bytes.
     ///
-    /// Or a multiple of it. The default is any for a model, and the problem's own for a problem.
+    /// A multiple is accepted. By default, the plan of a model may have any, and that of a problem has the problem's.
     #[arg(long, value_name = "BYTES", help_heading = PLANNING)]
     pub(crate) alignment: Option<u64>,
     /// Least padding that the plan must have, in bytes.
@@ -334,8 +334,8 @@ pub(crate) struct RecomputeArgs {
     /// written and the exit code is 1.
     #[arg(long, value_name = "SIZE", value_parser = capacity)]
     pub(crate) capacity: Option<u64>,
-    /// Print a table of the extra cost at this many sizes, from the least that is found to that
-    /// without recomputation; with -o, draw it as .svg.
+    /// Print a table of the extra cost at this many sizes, from the least peak that is found to the
+    /// peak without recomputation; with -o, draw it as .svg.
     #[arg(long, value_name = "POINTS", conflicts_with_all = ["capacity", "reorder"], value_parser = clap::value_parser!(u16).range(2..=200))]
     pub(crate) curve: Option<u16>,
     /// Search nodes; a million of this search takes about a second [default: 4000 for each operator, at
@@ -391,7 +391,7 @@ pub(crate) struct ConvertArgs {
     pub(crate) later: LaterArgs,
     /// Lower an operator sequence and write the problem.
     ///
-    /// Concatenations copy their inputs in it.
+    /// In the problem, concatenations copy their inputs.
     #[arg(long, help_heading = OUTPUT)]
     pub(crate) lower: bool,
     /// The file to write, .json or .csv.

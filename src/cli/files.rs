@@ -433,7 +433,7 @@ pub(crate) fn note_external_data(survey: &Survey, read: &Path, written: &Path) {
     let folder = |path: &Path| path.canonicalize().ok()?.parent().map(Path::to_owned);
     if survey.has_external_data && folder(read) != folder(written) {
         note(&format!(
-            "{}: the weights lie in files that the model names from its own folder; copy them beside it",
+            "{}: the weights lie in files that the model names from its own folder; copy them into the model's folder",
             written.display()
         ));
     }

@@ -13,7 +13,7 @@ use crate::{
 #[non_exhaustive]
 pub enum HeaderError {
     /// The plan has several pools.
-    #[error("a C header states one arena, but the plan has {pools} pools; plan for one")]
+    #[error("a C header describes one pool, but the plan has {pools} pools; plan for one")]
     SeveralPools {
         /// Their number.
         pools: usize,

@@ -70,7 +70,7 @@ pub struct Plan {
     /// A lower bound that a file states and that counting did not confirm; see
     /// [`Plan::with_counted_bound`].
     pub claimed_bound: Option<Bytes>,
-    /// The total with one buffer per chunk, in bytes.
+    /// The total with one buffer per chunk, in bytes. The bodies of an operator count as its workspace.
     pub naive_size: Bytes,
     /// Alignment of the pool and of all roots, in bytes.
     pub alignment: Bytes,
@@ -144,6 +144,17 @@ impl PlannedBody {
     pub fn room(&self) -> Bytes {
         self.inputs.saturating_add(self.plan.pool_size)
     }
+}
+
+/// Replaces the workspace of bodies in a total with one buffer per chunk: each body has its own buffers.
+pub(crate) fn unshared_size(naive_size: Bytes, bodies: &[PlannedBody]) -> Bytes {
+    let mut bytes = naive_size;
+    for bodies in bodies.chunk_by(|a, b| a.step == b.step) {
+        bytes = bytes.saturating_sub(bodies.iter().map(PlannedBody::room).max().unwrap_or(0));
+        let apart = bodies.iter().map(|body| body.inputs.saturating_add(body.plan.unshared_size()));
+        bytes = apart.fold(bytes, Bytes::saturating_add);
+    }
+    bytes
 }
 
 /// A chunk with its place in the pool.
@@ -237,6 +248,12 @@ pub enum TensorPlace {
 }
 
 impl Plan {
+    /// The total in bytes with a buffer for each chunk of the graph and of the bodies of its operators.
+    #[must_use]
+    pub fn unshared_size(&self) -> Bytes {
+        unshared_size(self.naive_size, &self.bodies)
+    }
+
     /// Creates the plan of a lowered input with a layout.
     pub(crate) fn new(
         input: InputRef<'_>,

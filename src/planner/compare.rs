@@ -9,7 +9,7 @@ use std::{
 use crate::{
     Bytes, InputRef, Plan, PlanError, Strategy,
     baselines::{boxes::Boxes, tflite},
-    plan::Scope,
+    plan::{Scope, unshared_size},
     planner::{Planner, Prepared, ReorderedPlan},
     search::best,
 };
@@ -24,8 +24,8 @@ pub struct Comparison {
     pub scope: Scope,
     /// A lower bound on the total size of objects that whole chains share, in bytes.
     pub shared_objects_bound: Bytes,
-    /// The total with one buffer per chunk, in bytes.
-    pub naive_size: Bytes,
+    /// The total with one buffer per chunk, in bytes, as [`Plan::unshared_size`] counts it.
+    pub unshared_size: Bytes,
     /// A row per strategy, in the order of [`Strategy::ALL`].
     pub rows: Vec<ComparisonRow>,
     /// The answer of [`Strategy::Best`] for a better order of the operators, if one was searched
@@ -155,7 +155,7 @@ impl Planner<'_> {
             lower_bound,
             scope,
             shared_objects_bound: tflite::shared_objects_bound(&Boxes::of(problem).records),
-            naive_size: problem.naive_size(),
+            unshared_size: unshared_size(problem.naive_size(), &prepared.bodies),
             rows,
             reordered: None,
         })

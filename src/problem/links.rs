@@ -159,7 +159,7 @@ impl RejectReason {
 impl fmt::Display for RejectReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::NotLastReader => "its operator is not the last reader of that chunk",
+            Self::NotLastReader => "a later operator reads that chunk",
             Self::OverwritesAnother => "it already overwrites another chunk",
             Self::OverwrittenByAnother => "another chunk overwrites that one",
             Self::Displaced => "a larger overwriter of that chunk came later",

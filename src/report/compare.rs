@@ -15,7 +15,7 @@ pub fn comparison(name: &str, comparison: &Comparison) -> String {
     for (what, bytes) in [
         ("peak", comparison.lower_bound),
         ("shared-object bound", comparison.shared_objects_bound),
-        ("unshared", comparison.naive_size),
+        ("unshared", comparison.unshared_size),
     ] {
         let ratio = ratio(bytes, comparison);
         let _ = writeln!(text, "  {what:<NAME$}{:>SIZE$}{ratio:>9}", format!("{:#}", Size(bytes)));
@@ -142,7 +142,7 @@ pub fn comparisons_json(inputs: &[(String, Comparison)]) -> serde_json::Value {
                 "lower_bound": comparison.lower_bound,
                 "scope": comparison.scope.name(),
                 "shared_objects_bound": comparison.shared_objects_bound,
-                "naive_size": comparison.naive_size,
+                "unshared_size": comparison.unshared_size,
                 "strategies": comparison.rows.iter().map(entry).collect::<Vec<_>>(),
             });
             if let Some(reordered) = &comparison.reordered {

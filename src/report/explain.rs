@@ -434,7 +434,7 @@ pub fn explain_json(plan: &Plan, steps: StepNames<'_>) -> serde_json::Value {
                 "claimed_bound": plan.claimed_bound,
                 "proven_optimal": plan.proven_optimal,
                 "scope": plan.scope.name(),
-                "naive_size": plan.naive_size,
+                "unshared_size": plan.unshared_size(),
                 "pools": pools.collect::<Vec<_>>(),
             })
         }
@@ -486,7 +486,7 @@ fn pool_json(plan: &Plan, times: Times<'_>) -> serde_json::Value {
         "claimed_bound": plan.claimed_bound,
         "proven_optimal": plan.proven_optimal,
         "scope": plan.scope.name(),
-        "naive_size": plan.naive_size,
+        "unshared_size": plan.unshared_size(),
         "peak": {
             "step": times.has_peak.then_some(peak.step),
             "operator": times.has_peak.then(|| times.steps().operator(peak.step)).flatten(),

@@ -111,6 +111,8 @@ fn set_figures(own: &mut Plan, on_streams: bool) {
     }
     let sizes = own.chunks.iter().map(|chunk| own.end_of(chunk) - chunk.offset);
     own.naive_size = sizes.fold(0, u64::saturating_add);
+    // Their workspace is a chunk of one of the pools.
+    own.bodies.clear();
 }
 
 /// The plan with each buffer of a pool as a pool of its own, with addresses from its first byte; buffers

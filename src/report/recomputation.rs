@@ -37,7 +37,7 @@ pub fn recomputation(found: &RecomputedPlan, given: &OpSequence, capacity: Bytes
         }
         RecomputedPlan::NotFound { least, peak_bound } => {
             let words = format!(
-                "no recomputation that fits into {}; the least found needs {}",
+                "no recomputation was found that fits into {}; the least found needs {}",
                 Size(capacity),
                 Size(*least)
             );

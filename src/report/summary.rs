@@ -1,7 +1,7 @@
 //! A plan in a few lines.
 
 use crate::{
-    Bytes, Plan, PlannedBody, Strategy,
+    Bytes, Plan, Strategy,
     plan::Scope,
     report::{
         Size, StepNames,
@@ -66,7 +66,7 @@ fn size_rows(plan: &Plan, steps: StepNames<'_>) -> Vec<Row<'static>> {
     if let Some(claimed) = plan.claimed_bound {
         rows.push(Row::new(CLAIMED, claimed, UNCHECKED.to_owned()));
     }
-    rows.push(Row::new("unshared", unshared(plan), saving(plan)));
+    rows.push(Row::new("unshared", plan.unshared_size(), saving(plan)));
     if of_all && plan.proven_optimal {
         let words = format!(
             "no {} has less traffic or, with equal traffic, smaller pools (the last pool counts first)",
@@ -307,21 +307,9 @@ fn remark(plan: &Plan, peak: Peak, steps: StepNames<'_>) -> String {
     }
 }
 
-/// The bytes of a plan without sharing: a buffer for each chunk of the graph and of its bodies. [`Plan::naive_size`]
-/// counts the memory of all bodies of an operator as one workspace.
-pub(super) fn unshared(plan: &Plan) -> Bytes {
-    let mut bytes = plan.naive_size;
-    for bodies in plan.bodies.chunk_by(|a, b| a.step == b.step) {
-        bytes = bytes.saturating_sub(bodies.iter().map(PlannedBody::room).max().unwrap_or(0));
-        let apart = bodies.iter().map(|body| body.inputs.saturating_add(unshared(&body.plan)));
-        bytes = apart.fold(bytes, Bytes::saturating_add);
-    }
-    bytes
-}
-
 #[allow(clippy::cast_precision_loss, reason = "a percentage for people")]
 fn saving(plan: &Plan) -> String {
-    let unshared = unshared(plan);
+    let unshared = plan.unshared_size();
     if unshared == 0 {
         return "nothing to plan".to_owned();
     }

@@ -72,13 +72,13 @@ use rstest::rstest;
     "Reshape",
     "f32[2,3] =[4]",
     "",
-    "'i0' has 6 elements, but the number of elements of the shape that it asks for is 4"
+    "'i0' has 6 elements, but the number of elements of the shape that it requests is 4"
 )]
 #[case(
     "Reshape",
     "f32[2,3] =[4,-1]",
     "",
-    "'i0' has 6 elements, but the product of the sizes that it asks for is 4"
+    "'i0' has 6 elements, but the product of the sizes that it requests is 4"
 )]
 #[case("Reshape", "f32[2,3] =[3,2,0]", "", "element 2 of 'i1' is 0, but 'i0' has 2 dimensions")]
 #[case("Flatten", "f32[2,3]", "axis=3", "its axis is 3, but 'i0' has 2 dimensions")]

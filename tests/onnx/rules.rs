@@ -812,7 +812,7 @@ fn functions_that_call_themselves_are_refused() {
 )]
 #[case::another_number_of_elements(
     "in x:f32[3,4]\nweight s=[1,4]\ny = Reshape(x, s)\nout y",
-    "operator Reshape (which makes 'y') cannot run: 'x' has 12 elements, but the number of elements of the shape that it asks for is 4; both must be equal; the model itself states these sizes, so correct it there"
+    "operator Reshape (which makes 'y') cannot run: 'x' has 12 elements, but the number of elements of the shape that it requests is 4; both must be equal; the model itself states these sizes, so correct it there"
 )]
 #[case::maps(
     "in x:f32[2]\ny = ai.onnx.ml/ZipMap(x)",

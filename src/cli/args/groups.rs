@@ -33,7 +33,7 @@ pub(super) const OUTPUT: &str = "Output";
 #[derive(Debug, Args)]
 #[allow(clippy::struct_excessive_bools, reason = "independent switches of the command line")]
 pub(crate) struct InputArgs {
-    /// Format of the input, if the extension does not tell.
+    /// Format of the input, if the file extension does not show it.
     #[arg(long, value_name = "FORMAT", help_heading = INPUT)]
     pub(crate) format: Option<FormatName>,
     /// Device of a recording, such as cuda:0.
@@ -75,7 +75,7 @@ pub(crate) struct InputArgs {
     /// Scratch memory of single operators.
     ///
     /// A file with the scratch memory of operators in bytes, one per line, such as `Conv 2304` for an
-    /// ONNX model, by name or type; for a TensorFlow Lite model, of kernels that memplan does not know,
+    /// ONNX model, by name or type; for a TensorFlow Lite model, of unknown kernels,
     /// such as `CONV_2D 2304` or, for operator 4, `4 1024 16`.
     #[arg(long, value_name = "FILE", help_heading = INPUT)]
     pub(crate) scratch: Option<PathBuf>,
@@ -232,10 +232,10 @@ pub(crate) struct SizeArgs {
     /// Keep a tensor to the end, as if it were returned.
     #[arg(long = "keep", value_name = "NAME", help_heading = INPUT)]
     kept: Vec<String>,
-    /// Use the inferred shape where both differ.
+    /// Use the inferred shape where the two differ.
     #[arg(long, conflicts_with = "trust_declared", help_heading = INPUT)]
     trust_inference: bool,
-    /// Use the declared shape where both differ.
+    /// Use the declared shape where the two differ.
     #[arg(long, help_heading = INPUT)]
     trust_declared: bool,
 }

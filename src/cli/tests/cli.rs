@@ -465,7 +465,7 @@ fn a_trace_states_why_a_request_was_dropped() {
         {"name": "relu", "inputs": ["x"], "outputs": [{"name": "y", "size": 8, "overwrites": {"input": "x"}}]},
         {"name": "add", "inputs": ["x", "y"], "outputs": [{"name": "z", "size": 8}]}]}"#;
     let run = memplan_with(&["plan", "-", "--format", "json"], Some("memplan=debug"), text);
-    let expected = r#"DEBUG memplan::lower: in-place request dropped operator="relu" output="y" input="x" reason=its operator is not the last reader of that chunk"#;
+    let expected = r#"DEBUG memplan::lower: in-place request dropped operator="relu" output="y" input="x" reason=a later operator reads that chunk"#;
     assert!(run.err.contains(expected), "{}", run.err);
 }
 

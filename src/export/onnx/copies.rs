@@ -209,7 +209,7 @@ impl<'a> Writing<'a> {
             let copy = names.entry(output).or_insert_with(|| format!("{output}~1").into());
             if !taken.insert(copy.clone()) {
                 return Err(OnnxError::Unsupported {
-                    what: format!("a copy of '{output}' beside another value named '{copy}'"),
+                    what: format!("a copy of '{output}' next to another value named '{copy}'"),
                     remedy: "rename that value".to_owned(),
                 });
             }

@@ -22,7 +22,6 @@ use crate::{
         markup::Escaped,
         printable,
         profile::{Chains, View, views},
-        summary::unshared,
         svg::{
             frame::{Frame, Px},
             style::{COLOURS, FIXED, LETTER, PATTERN, broken, fitted, fitted_name, width},
@@ -172,7 +171,7 @@ fn heading(svg: &mut String, plan: &Plan, times: Times<'_>, width: f64, height: 
         "{} {}; unshared {}; {}, {}",
         bound_name(plan),
         Size(plan.lower_bound),
-        Size(unshared(plan)),
+        Size(plan.unshared_size()),
         count(plan.chunks.len() as u64, "chunk"),
         times.count(plan.steps),
     );

@@ -201,7 +201,7 @@ class Comparison:
     """The pools of all strategies. Print it for a table."""
 
     figures: dict[str, _Any]
-    """`lower_bound`, `naive_size` and the rest, as the command `memplan compare --json` prints them for an input."""
+    """`lower_bound`, `unshared_size` and the rest, as the command `memplan compare --json` prints them for an input."""
     text: str
 
     def __str__(self) -> str:

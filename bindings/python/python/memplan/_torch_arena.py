@@ -189,7 +189,7 @@ class Planned(_InArena):
         if plan.alignment % 16:
             raise ValueError(f"the plan has alignment {plan.alignment}; plan with alignment=16 or a multiple of it")
         if len(plan.pool_sizes) > 1:
-            raise ValueError(f"the plan has {len(plan.pool_sizes)} pools; a graph runs in one arena")
+            raise ValueError(f"the plan has {len(plan.pool_sizes)} pools; a graph runs in one pool")
         if (name := next(iter(_missing(graph_module, plan)), None)) is not None:
             raise ValueError(f"the plan has no tensor '{name}': it is not one of this graph")
         nodes = {name.split(".")[0] for node in graph_module.graph.nodes for name in (node.name, *node.meta.get("planned", {}).values())}

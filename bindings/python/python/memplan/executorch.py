@@ -224,7 +224,7 @@ class MemoryPlanningPass(_MemoryPlanningPass):
     other kernels. `remove_copies` removes operators that copy bytes to where they already lie, and concatenations whose
     inputs can be made inside the output, except for graph outputs. `pools` are the memories of the device, the fastest first:
     a dictionary from `mem_id` to `memplan.Pool`, or ExecuTorch's `TargetMemoryMap`. As little traffic as possible goes to
-    pools that cost more, and greedy, which knows no capacities, is not compared.
+    pools that cost more, and greedy, which supports no capacities, is not compared.
     `report` is called with a sentence per method; by default it is the `info` of the logger `memplan.executorch`, and None
     disables it. `reports` holds the figures. Other arguments are those of ExecuTorch's pass and of `memplan.plan`.
     """

@@ -152,7 +152,7 @@ def test_a_plan_of_several_pools_is_no_arena():
     graph_module = make_fx(torch.relu, tracing_mode="fake")(torch.randn(4))
     pools = [memplan.Pool("a", capacity=64, cost=1), memplan.Pool("b", cost=9)]
     plan = memplan.plan(from_graph(graph_module), alignment=64, pools=pools)
-    with pytest.raises(ValueError, match="the plan has 2 pools; a graph runs in one arena"):
+    with pytest.raises(ValueError, match="the plan has 2 pools; a graph runs in one pool"):
         Planned(graph_module, plan)
 
 

@@ -152,5 +152,5 @@ fn names_that_c_does_not_have_are_replaced_and_numbered() {
         "--pool",
         "b",
     ]);
-    assert!(several.code == 2 && several.err.contains("one arena"), "{several:?}");
+    assert!(several.code == 2 && several.err.contains("one pool"), "{several:?}");
 }

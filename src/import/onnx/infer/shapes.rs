@@ -47,7 +47,7 @@ pub(crate) fn refuse_other_count(op: &Op, outputs: &[Fact]) -> Result<(), OnnxEr
     if op.node.kind() != "Reshape" || elements == places {
         return Ok(());
     }
-    let asked = "the number of elements of the shape that it asks for";
+    let asked = "the number of elements of the shape that it requests";
     let first = Number::new(Place::Count(0), elements);
     let second = Number::new(Place::Other(asked), places);
     Err(Conflict { first, second, rule: EQUAL }.error(op))

@@ -27,7 +27,7 @@ pub(crate) fn center_crop_pad(op: &Op) -> Shapes {
         None => (0..dims.len()).collect(),
     };
     if axes.len() != asked.len() {
-        return Err(format!("it asks for {} sizes of {} axes", asked.len(), axes.len()));
+        return Err(format!("it requests {} sizes for {} axes", asked.len(), axes.len()));
     }
     for (at, size) in axes.into_iter().zip(asked) {
         dims[at] = size;

@@ -110,7 +110,9 @@ pub(crate) fn reshape(op: &Op) -> Shapes {
                 };
                 rest(data)?.zip(rest(&dims)?).map(|(all, others)| all / others)
             }
-            (Some(_), Some(0)) => return Err("its shape leaves a size open beside a 0".to_owned()),
+            (Some(_), Some(0)) => {
+                return Err("its shape has an open size and a size of 0".to_owned());
+            }
             (Some(all), Some(others)) if all % others == 0 || op.guesses => Some(all / others),
             (Some(all), Some(others)) => {
                 return Err(format!("{all} elements do not divide into rows of {others}"));

@@ -36,7 +36,7 @@ pub(crate) fn flatten(op: &Op) -> Checked {
     require((-rank.number..=rank.number).contains(&axis.number), axis, rank, AXIS)
 }
 
-/// `Reshape`: the sizes that it asks for must divide the number of elements. [`refuse_other_count`] compares
+/// `Reshape`: the sizes that it requests must divide the number of elements. [`refuse_other_count`] compares
 /// the numbers.
 ///
 /// [`refuse_other_count`]: crate::import::onnx::infer::shapes::refuse_other_count
@@ -65,9 +65,14 @@ pub(crate) fn reshape(op: &Op) -> Checked {
         let Some(product) = others.checked_mul(number) else { return Ok(()) };
         others = product;
     }
-    let others = Size::new(Place::Other("the product of the sizes that it asks for"), others);
+    let others = Size::new(Place::Other("the product of the sizes that it requests"), others);
     if open.is_some() {
-        require(others.number != 0, count, others, "a size of -1 cannot stand beside a size of 0")?;
+        require(
+            others.number != 0,
+            count,
+            others,
+            "a size of -1 cannot be combined with a size of 0",
+        )?;
     }
     let divides = others.number == 0 || count.number % others.number == 0;
     require(open.is_none() || divides, count, others, DIVIDES)
