@@ -17,12 +17,15 @@ from executorch.exir import memory
 from executorch.exir.delegate import executorch_call_delegate
 
 from ._executorch_graph import Kernels
-from ._executorch_line import _all, _bound, base_of, flat, modules_of, spec_of, specs_of, viewed
-from ._executorch_state import is_copy
+from ._executorch_line import _all, _bound, arguments_of, base_of, flat, modules_of, spec_of, specs_of, viewed
+from ._executorch_state import UPDATES, is_copy
 from ._shadow import Fault, Segment, Shadow, Written, lost, overwritten
 
 _LOOPED = 2
 """The number of iterations of a loop that are followed: a second one reads what the first has left."""
+
+Bound = dict[int, tuple[Any, bool]]
+"""What placeholders of a body stand for, by the ids of their specs: as `MethodAudit._source` has it."""
 
 
 class MethodAudit:
@@ -34,17 +37,17 @@ class MethodAudit:
         self.signature = program.graph_signature
         self.sizes = list(self.module.meta.get("non_const_buffer_sizes", []))
         self.faults: list[Fault] = []
-        self.unseen: list[str] = []
         self.step = 0
         self.followed: set[int] = set()
         self.written: set[int] = set()
         """The specs that some operator writes, or that are there before the run."""
         self.held: dict[int, list[Segment]] = {}
-        """What lay in the bytes of specs that nobody writes when they were allocated."""
+        """What lay in the bytes of specs when they were allocated."""
         self.names: dict[int, str] = {}
         self.where: dict[int, list[tuple[int, int, int]]] = {}
         """The places of results of conditions: the arenas, first bytes and ends of what the branches return."""
         self.relatives: dict[int, int] = {}
+        self.delegates = False
         self._prepare(self.module)
 
     def _prepare(self, module: Any) -> None:
@@ -58,7 +61,7 @@ class MethodAudit:
                 self.written.add(id(written))
             for inner in modules_of(module, node):
                 self._prepare(inner)
-        self.delegates = any(node.target is executorch_call_delegate for node in module.graph.nodes)
+        self.delegates |= any(node.target is executorch_call_delegate for node in module.graph.nodes)
 
     def _inside(self, spec: Any) -> None:
         """Notes a tensor that is not all in its arena."""
@@ -92,10 +95,7 @@ class MethodAudit:
             return specs_of(node) if runs_graphs else []
         outs = [value for a in schema.arguments if a.is_out for value in flat([node.kwargs.get(a.name)])]
         found = [spec for value in outs for spec in specs_of(viewed(value))]
-        for argument, value in zip(schema.arguments, node.args):
-            if argument.alias_info is not None and argument.alias_info.is_write and not argument.is_out:
-                found.append(spec_of(value))
-        return [spec for spec in found if spec is not None]
+        return [spec for spec in found + _updated(node) if spec is not None]
 
     def name(self, spec: Any) -> str:
         return self.names.get(id(spec), "?")
@@ -116,8 +116,8 @@ class MethodAudit:
         for spec in kept:
             self._read(shadow, spec, "the next run", related=True)
 
-    def _graph(self, module: Any, shadow: Shadow, bound: dict[int, Any]) -> Shadow:
-        """Runs the nodes of a graph. `bound` has the specs around it that its placeholders stand for."""
+    def _graph(self, module: Any, shadow: Shadow, bound: Bound) -> Shadow:
+        """Runs the nodes of a graph. `bound` has the tensors around it that its placeholders stand for."""
         for node in module.graph.nodes:
             self.step += module is self.module
             if node.op == "output":
@@ -130,78 +130,81 @@ class MethodAudit:
                 shadow = self._operator(module, node, shadow, bound)
         return shadow
 
-    def _operator(self, module: Any, node: Any, shadow: Shadow, bound: dict[int, Any]) -> Shadow:
-        name = node.name
-        read = [argument for argument in flat(node.args[is_copy(node) :]) if argument.op != "get_attr"]
-        for argument in read:
-            self._argument(shadow, argument, name, bound)
-        modules = modules_of(module, node)
-        if modules:
-            return self._inner(node, modules, shadow, bound)
-        outs = self._outs(node)
-        table = self.kernels.get(getattr(getattr(node.target, "_schema", None), "name", ""), ())
-        for out in outs:
-            self._in_place(node, name, out, read, table)
-            self._write(shadow, out, self.name(out), name)
+    def _operator(self, module: Any, node: Any, shadow: Shadow, bound: Bound) -> Shadow:
+        for argument in arguments_of(node)[is_copy(node) :]:
+            self._argument(shadow, argument, node.name, bound)
+        if modules := modules_of(module, node):
+            run = self._condition if node.target is torch.ops.higher_order.cond else self._loop
+            return run(node, modules, shadow, bound)
+        for out in self._outs(node):
+            self._in_place(node, out, bound)
+            self._write(shadow, out, self.name(out), node.name)
         return shadow
 
-    def _in_place(self, node: Any, name: str, out: Any, read: list, table: tuple[int, ...]) -> None:
+    def _in_place(self, node: Any, out: Any, bound: Bound) -> None:
         """Notes an operator that writes over an argument, and may not."""
-        place = self.place(out)
-        able = [node.args[at] for at in table if at < len(node.args)]
-        for argument in {id(spec_of(argument)): argument for argument in read}.values():
-            spec = spec_of(argument)
-            other = self.place(spec)
-            if place is None or other is None or spec is out and is_copy(node):
-                continue
-            if place[0] != other[0] or place[1] >= other[2] or other[1] >= place[2]:
-                continue
-            exact = place == other and argument in able and _shape(argument) == _shape(node)
-            if not exact and getattr(node.target, "_schema", None) is not None:
-                self.faults.append(overwritten(self.step, name, self.name(out), self.name(spec)))
+        place, schema = self.place(out), getattr(node.target, "_schema", None)
+        if place is None or schema is None:
+            return
+        able = {id(spec_of(node.args[at])) for at in self.kernels.get(schema.name, ()) if at < len(node.args)}
+        updated = {id(spec) for spec in _updated(node)}
+        read = arguments_of(node)
+        for argument in dict.fromkeys(read):
+            spec, is_view = self._source(argument, bound)
+            for other in self._places(spec, is_view):
+                if id(spec) in updated or place[0] != other[0] or place[1] >= other[2] or other[1] >= place[2]:
+                    continue
+                own = spec_of(argument)
+                # An update reads its other arguments when it has begun to write.
+                alone = schema.name not in UPDATES or sum(spec_of(one) is own for one in read) == 1
+                if place != other or not alone or id(own) not in able or _shape(argument) != _shape(node):
+                    self._note(overwritten(self.step, node.name, self.name(out), self.name(spec)))
 
-    def _inner(self, node: Any, modules: list, shadow: Shadow, bound: dict[int, Any]) -> Shadow:
-        """Runs the branches of a condition, each in memory as it is, or a loop, some iterations in turn."""
-        condition = node.target is torch.ops.higher_order.cond
-        results = specs_of(node)
-        after: list[Shadow] = []
-        for module in modules:
-            inner = dict(bound)
-            given = [argument for argument in flat(node.args) if argument.op != "get_attr"]
-            placeholders = [other for other in module.graph.nodes if other.op == "placeholder"]
-            stand = _bound(module, node)
-            arguments = given[-len(stand) :] if stand else []
-            for placeholder, argument in zip(stand, arguments):
-                inner[id(placeholder.meta.get("spec"))] = argument
-            state = shadow.copy() if condition else shadow
-            for _ in range(1 if condition else _LOOPED):
-                for placeholder in placeholders:
-                    if placeholder not in stand:
-                        for spec in specs_of(placeholder):
-                            self._write(state, spec, placeholder.name, node.name)
-                state = self._graph(module, state, inner)
-            after.append(state)
-            if condition:
-                self._returned(node, module, results)
+    def _note(self, fault: Fault) -> None:
+        if fault.text not in {other.text for other in self.faults}:
+            self.faults.append(fault)
+
+    def _condition(self, node: Any, branches: list, shadow: Shadow, bound: Bound) -> Shadow:
+        """Runs the branches of a condition, each in memory as it is."""
+        results, after = specs_of(node), []
+        for branch in branches:
+            inner = bound | self._standing(node, _bound(branch, node), bound)
+            after.append(self._graph(branch, shadow.copy(), inner))
+            # Where the branch leaves its results.
+            for value, spec in zip(_all(list(branch.graph.nodes)[-1].args), results):
+                self.where.setdefault(id(spec), []).extend(self._places(*self._source(value, inner)))
         unknown = Written(("branch", node.name), f"a tensor of a branch of {node.name}", self.step, node.name)
         shadow = after[0]
         for other in after[1:]:
             shadow = shadow.merged(other, unknown)
         for spec in results:
-            if condition:
-                for arena, begin, end in self.where.get(id(spec), []):
-                    shadow.write(arena, begin, end, Written(id(spec), self.name(spec), self.step, node.name))
-            else:
-                self._write(shadow, spec, self.name(spec), node.name)
+            for arena, begin, end in self.where.get(id(spec), []):
+                shadow.write(arena, begin, end, Written(id(spec), self.name(spec), self.step, node.name))
         return shadow
 
-    def _returned(self, node: Any, module: Any, results: list) -> None:
-        """Notes where a branch leaves the results of a condition."""
-        output = list(module.graph.nodes)[-1]
-        for value, spec in zip(_all(output.args), results):
-            place = self.place(spec_of(value)) if hasattr(value, "meta") else None
-            if place is not None:
-                self.where.setdefault(id(spec), []).append(place)
+    def _loop(self, node: Any, bodies: list, shadow: Shadow, bound: Bound) -> Shadow:
+        """Runs some iterations of a loop. Each reads its slices, and writes a part of what the loop returns."""
+        results = specs_of(node)
+        for spec in results:
+            self._write(shadow, spec, self.name(spec), node.name)
+        for body in bodies * _LOOPED:
+            stand = _bound(body, node)
+            for argument in flat(node.args[-2:-1]):
+                self._argument(shadow, argument, node.name, bound)
+            for placeholder in body.graph.nodes:
+                for spec in specs_of(placeholder) if placeholder.op == "placeholder" and placeholder not in stand else ():
+                    self._write(shadow, spec, placeholder.name, node.name)
+            shadow = self._graph(body, shadow, bound | self._standing(node, stand, bound))
+            for spec in results:
+                self._read(shadow, spec, node.name)
+        return shadow
+
+    def _standing(self, node: Any, stand: list, bound: Bound) -> Bound:
+        """What some placeholders of a body stand for: the states of a scan, which lie in its results, and operands."""
+        operands = _all(node.args[-1:])
+        around = [(spec, False) for spec in specs_of(node)[: len(stand) - len(operands)]]
+        around += [self._source(operand, bound) for operand in operands]
+        return {id(spec): source for other, source in zip(stand, around) for spec in specs_of(other)}
 
     def _write(self, shadow: Shadow, spec: Any, name: str, by: str) -> None:
         if (place := self.place(spec)) is not None:
@@ -212,24 +215,33 @@ class MethodAudit:
             shadow.write(*place, Written(id(spec), name, self.step, by))
 
     def _allocate(self, shadow: Shadow, spec: Any) -> None:
-        """Notes what lies in the bytes of a tensor that nobody writes: a copy of it was removed."""
-        place = self.place(spec)
-        if place is not None and id(spec) not in self.written:
+        """Notes what lies in the bytes of a tensor: it is the value of one that nobody writes, as a copy was removed."""
+        if (place := self.place(spec)) is not None:
             self.held[id(spec)] = shadow.read(*place)
 
-    def _argument(self, shadow: Shadow, argument: Any, by: str, bound: dict[int, Any]) -> None:
+    def _argument(self, shadow: Shadow, argument: Any, by: str, bound: Bound) -> None:
         """Checks the bytes that an operator reads of an argument."""
-        base, spec = viewed(argument), spec_of(argument)
-        if id(spec) in bound and base is argument:
-            # A placeholder of a body is the value around it; a view of it is read at the place that a plan gave it.
-            outer = bound[id(spec)]
-            return self._argument(shadow, outer, by, {})
-        places = self.where.get(id(spec))
-        if places and base is argument:
-            for arena, begin, end in places:
-                self._bytes(shadow, spec, (arena, begin, end), by, {id(spec)})
-            return None
-        return self._read(shadow, spec, by)
+        spec, is_view = self._source(argument, bound)
+        if id(spec) not in self.where or is_view:
+            return self._read(shadow, spec, by)
+        for place in self._places(spec, is_view):
+            self._bytes(shadow, spec, place, by, {id(spec)})
+        return None
+
+    def _source(self, argument: Any, bound: Bound) -> tuple[Any, bool]:
+        """The spec that an argument lies in, and whether a plan says where it is read there, as for a view. A view of
+        what has no place in a body is made when the program runs, where the tensor around it lies."""
+        spec, is_view = spec_of(argument), viewed(argument) is not argument
+        if id(spec) in bound and not (is_view and self.place(spec)):
+            return bound[id(spec)]
+        return spec, is_view
+
+    def _places(self, spec: Any, is_view: bool) -> list[tuple[int, int, int]]:
+        """Where a tensor may lie: the result of a condition lies where one of the branches has made it."""
+        if id(spec) in self.where and not is_view:
+            return self.where[id(spec)]
+        place = self.place(spec)
+        return [] if place is None else [place]
 
     def _read(self, shadow: Shadow, spec: Any, by: str, related: bool = False) -> None:
         place = self.place(spec)
@@ -244,16 +256,20 @@ class MethodAudit:
             # Its bytes must be as they were when it was made: bytes of the tensors that it is declared to lie in.
             for (low, high, was), now in zip(self.held[id(spec)], shadow.read(*place)):
                 if (low, high, was) != now or was is None or was.key not in family:
-                    self.faults.append(lost(self.step, by, self.name(spec), spec.nbytes(), place[1], now))
+                    self._note(lost(self.step, by, self.name(spec), spec.nbytes(), place[1], now))
                     return
         else:
             self._bytes(shadow, spec, place, by, family | {id(spec)})
 
     def _bytes(self, shadow: Shadow, spec: Any, place: tuple[int, int, int], by: str, keys: set[int]) -> None:
         if (wrong := shadow.other_than(*place, keys)) is not None:
-            fault = lost(self.step, by, self.name(spec), spec.nbytes(), place[1], wrong)
-            if fault.text not in {other.text for other in self.faults}:
-                self.faults.append(fault)
+            self._note(lost(self.step, by, self.name(spec), spec.nbytes(), place[1], wrong))
+
+
+def _updated(node: Any) -> list:
+    """The specs of arguments that a node writes by its schema, such as a cache."""
+    pairs = zip(getattr(getattr(node.target, "_schema", None), "arguments", ()), node.args)
+    return [spec_of(value) for a, value in pairs if a.alias_info is not None and a.alias_info.is_write and not a.is_out]
 
 
 def _shape(node: Any) -> tuple[Any, ...]:

@@ -159,6 +159,12 @@ def specs_of(node) -> list:
     return [spec for spec in (specs if isinstance(specs, (list, tuple)) else [specs]) if spec is not None]
 
 
+def arguments_of(node) -> list:
+    """The nodes that a node reads. Its outputs are keyword arguments."""
+    outs = {a.name for a in getattr(getattr(node.target, "_schema", None), "arguments", ()) if a.is_out}
+    return list(flat([*node.args, *(value for name, value in node.kwargs.items() if name not in outs)]))
+
+
 def flat(arguments):
     """The nodes among some arguments."""
     return (argument for argument in _all(arguments) if hasattr(argument, "meta"))

@@ -12,6 +12,7 @@ from executorch.exir.passes import MemoryPlanningPass as GreedyPass  # noqa: E40
 from executorch.extension.pybindings.portable_lib import _load_for_executorch_from_buffer as load  # noqa: E402
 from programs import Net, accepted, arenas, edge, equal, image, planned  # noqa: E402
 from torch._higher_order_ops.map import map as map_rows  # noqa: E402
+from torch._higher_order_ops.scan import scan  # noqa: E402
 
 from memplan import Pool  # noqa: E402
 from memplan._executorch_graph import Graph  # noqa: E402
@@ -55,7 +56,19 @@ def rows(_, x):
     return map_rows(lambda row: torch.relu(torch.exp(row) - 1) * 2, x * 2) + x, wide
 
 
-CONTROL = {"branches": branches, "a peak elsewhere": a_peak_elsewhere, "nested": nested, "two results": two_results, "map": rows}
+def sums(_, x):
+    """Steps of a scan read the state of the step before, a row, and a tensor around them."""
+    scale = x.mean(0)
+
+    def step(state, row):
+        state = state * scale.tanh() + row.sin()
+        return state, (state * 2).exp()
+
+    last, rows = scan(step, x[0] * 2, torch.cat([x, x])[:64] * 3)
+    return last + 1, rows * 2
+
+
+CONTROL = {"branches": branches, "a peak elsewhere": a_peak_elsewhere, "nested": nested, "two results": two_results, "map": rows, "scan": sums}
 
 
 @pytest.mark.parametrize("name", CONTROL)

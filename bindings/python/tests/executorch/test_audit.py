@@ -9,10 +9,11 @@ from executorch.exir import ExecutorchBackendConfig  # noqa: E402
 from executorch.exir.memory_planning import MemoryPlanningAlgorithmSuite, greedy, naive  # noqa: E402
 from executorch.exir.passes import MemoryPlanningPass as GreedyPass  # noqa: E402
 from programs import Net, edge, image, planned  # noqa: E402
-from test_arenas import CONTROL, RESULTS  # noqa: E402
+from test_arenas import CONTROL, RESULTS, map_rows, scan  # noqa: E402
 from test_executorch import MODELS  # noqa: E402
 from test_state import IN_PLACE, Stateful, rows  # noqa: E402
 
+from memplan._executorch_line import specs_of  # noqa: E402
 from memplan.executorch import MemoryPlanningPass, algorithm, audit  # noqa: E402
 
 PASSES = {
@@ -57,10 +58,16 @@ def test_methods_are_audited_one_by_one():
     assert list(found) == ["a", "b"] and all(found.values())
 
 
+def found(program, name):
+    """The spec of what a node makes, in one of the program's graphs; the last one of several."""
+    modules = [module for module in program.exported_program().graph_module.modules() if isinstance(module, torch.fx.GraphModule)]
+    (node,) = [node for module in modules for node in module.graph.nodes if node.name == name]
+    return specs_of(node)[-1]
+
+
 def moved(program, name, offset):
-    """The program with a tensor at another place."""
-    (node,) = [node for node in program.exported_program().graph.nodes if node.name == name]
-    node.meta["spec"].mem_offset = offset
+    """An audit of the program with a tensor at another place."""
+    found(program, name).mem_offset = offset
     return audit(program)["forward"]
 
 
@@ -71,20 +78,83 @@ def branching(_, x):
 
 
 def place(program, name):
-    (node,) = [node for node in program.exported_program().graph.nodes if node.name == name]
-    return node.meta["spec"].mem_offset
+    return found(program, name).mem_offset
 
 
 @pytest.mark.parametrize("planner", ["memplan", "greedy"])
 def test_a_tensor_over_one_that_is_still_read_is_named(planner):
     program = planned(edge(Net(branching), image(8, 8)), PASSES[planner]())
     assert audit(program)["forward"]
-    found = moved(program, "aten_tanh_default", place(program, "aten_exp_default") + 16)
-    assert not found
-    overwritten, lost = [fault for fault in found.faults if "ends at byte" not in fault.text][:2]
+    wrong = moved(program, "aten_tanh_default", place(program, "aten_exp_default") + 16)
+    assert not wrong
+    overwritten, lost = [fault for fault in wrong.faults if "ends at byte" not in fault.text][:2]
     assert overwritten.text.endswith("(aten_tanh_default) writes 'aten_tanh_default' over 'aten_exp_default' while it reads it")
     assert (lost.operator, lost.tensor, lost.other) == ("aten_mm_default", "aten_exp_default", "aten_tanh_default")
     assert "reads bytes 16 to 255 of 'aten_exp_default' (256 B), but step" in lost.text
+
+
+def mapped(_, x):
+    return map_rows(lambda row, other: row.exp() - other, x.sin(), x[0].cos()) + x
+
+
+def scanned(_, x):
+    def step(state, row):
+        return state * row.exp(), (state + row).tanh()
+
+    last, rows = scan(step, x[0].cos(), x.sin())
+    return rows + last
+
+
+def read_in_two_branches(_, x):
+    inner = lambda t: torch.cond(t.max() > 1, lambda t: t.exp() - t, lambda t: t - 1, (t,))  # noqa: E731
+    return torch.cond(x.sum() > 0, inner, lambda t: t + 1, (x.sin(),))
+
+
+def read_through_a_view(_, x):
+    return torch.cond(x.sum() > 0, lambda t: t.exp() * t.view(4, 16).sum(), lambda t: t + 1, (x.sin(),))
+
+
+def read_behind_a_branch(_, x):
+    y = x.sin()
+    return torch.cond(x.sum() > 0, lambda t: t.exp() * 2, lambda t: t + 1, (x,)) + y
+
+
+def returned(_, x):
+    a, b = torch.cond(x.sum() > 0, lambda t: (t.sin(), t.exp()), lambda t: (t + 1, t + 2), (x,))
+    return a - b
+
+
+def multiplied(_, x):
+    return torch.cond(x.sum() > 0, lambda t: t @ t, lambda t: t + 1, (x.sin(),))
+
+
+def updated(_, x):
+    y = x.sin()
+    return torch.index_put(y, (torch.arange(7, -1, -1),), y)
+
+
+@pytest.mark.parametrize("planner", ["memplan", "greedy"])
+@pytest.mark.parametrize(
+    ("function", "name", "over", "operator"),
+    [
+        (mapped, "aten_exp_default", "aten_sin_default", "map_impl"),  # The next iteration reads another row.
+        (mapped, "aten_exp_default", "aten_cos_default", "aten_sub_tensor"),
+        (mapped, "aten_exp_default", "map_impl", "map_impl"),  # The row of the iteration before is lost.
+        (scanned, "aten_exp_default", "aten_sin_default", "scan"),
+        (scanned, "aten_exp_default", "scan", "scan"),
+        (read_in_two_branches, "aten_exp_default", "aten_sin_default", "aten_sub_tensor"),
+        (read_through_a_view, "aten_exp_default", "aten_sin_default", "aten_sum_dim_int_list"),
+        (read_behind_a_branch, "aten_exp_default", "aten_sin_default", "aten_add_tensor"),
+        (returned, "aten_exp_default", "aten_sin_default", "output"),
+        (multiplied, "aten_mm_default", "aten_sin_default", "aten_mm_default"),
+        (updated, "aten_index_put_default", "aten_sin_default", "aten_index_put_default"),
+    ],
+)
+def test_a_tensor_of_a_branch_or_a_loop_over_one_that_is_needed_is_named(function, name, over, operator, planner):
+    program = planned(edge(Net(function), image(8, 8) + 0.5), PASSES[planner]())
+    assert (right := audit(program)["forward"]), str(right)
+    wrong = moved(program, name, place(program, over))
+    assert any((fault.operator, fault.tensor) == (operator, over) for fault in wrong.faults), str(wrong)
 
 
 def test_an_output_over_another_one_is_named():
@@ -95,14 +165,14 @@ def test_an_output_over_another_one_is_named():
 
 def test_a_kernel_that_may_not_work_in_place_is_named():
     program = planned(edge(*MODELS["chain"]()), PASSES["memplan"]())
-    (found,) = audit(program, kernels={"aten::exp": (0,)}).values()
-    assert [fault.operator for fault in found.faults] == ["aten_sigmoid_default", "aten_tanh_default", "aten_neg_default", "aten_abs_default"]
+    (wrong,) = audit(program, kernels={"aten::exp": (0,)}).values()
+    assert [fault.operator for fault in wrong.faults] == ["aten_sigmoid_default", "aten_tanh_default", "aten_neg_default", "aten_abs_default"]
 
 
 def test_a_cache_that_activations_overwrite_is_named():
     program = planned(edge(Stateful(IN_PLACE["put"], 16, 8), *rows(1)[0]), GreedyPass())
-    found = moved(program, "b_cache", place(program, "aten_relu_default"))
-    assert any(fault.tensor == "b_cache" or fault.other == "b_cache" for fault in found.faults), str(found)
+    wrong = moved(program, "b_cache", place(program, "aten_relu_default"))
+    assert any(fault.tensor == "b_cache" or fault.other == "b_cache" for fault in wrong.faults), str(wrong)
 
 
 def test_a_removed_copy_whose_bytes_change_is_named():
@@ -115,8 +185,8 @@ def test_a_removed_copy_whose_bytes_change_is_named():
 
     program = planned(edge(Net(forward), image(8, 8)), PASSES["memplan"]())
     assert audit(program)["forward"]
-    found = moved(program, "aten_sin_default", place(program, "aten_exp_default"))
-    assert any(fault.other == "aten_sin_default" for fault in found.faults), str(found)
+    wrong = moved(program, "aten_sin_default", place(program, "aten_exp_default"))
+    assert any(fault.other == "aten_sin_default" for fault in wrong.faults), str(wrong)
 
 
 def test_a_tensor_outside_its_arena_is_named():

@@ -16,7 +16,7 @@ from torch import nn  # noqa: E402
 
 from memplan import Pool  # noqa: E402
 from memplan._executorch_state import UPDATES  # noqa: E402
-from memplan.executorch import MemoryPlanningPass, portable_kernels  # noqa: E402
+from memplan.executorch import MemoryPlanningPass, audit, portable_kernels  # noqa: E402
 
 
 def folded(program):
@@ -197,7 +197,7 @@ def test_a_cache_that_export_writes_in_place():
     theirs = copy.deepcopy(program).to_executorch(config(GreedyPass()))
     assert any("index_put_" in str(node.target) for node in ours.exported_program().graph.nodes)
     accepted(ours)
-    assert arenas(ours)[1] <= arenas(theirs)[1]
+    assert arenas(ours)[1] <= arenas(theirs)[1] and all(audit(program)["forward"] for program in (ours, theirs))
 
 
 PLACE = torch.tensor([2])
