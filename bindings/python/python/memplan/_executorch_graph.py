@@ -9,7 +9,7 @@ from typing import Any
 
 from executorch.exir import memory
 
-from ._executorch_line import Inside, Line, base_of, flat, spec_of, specs_of, viewed
+from ._executorch_line import Inside, Line, arguments_of, base_of, spec_of, specs_of, viewed
 from ._executorch_state import UPDATES
 
 Kernels = Mapping[str, tuple[int, ...]]
@@ -56,7 +56,7 @@ class Graph:
         """The bytes that operators move to and from the specs: each is written once and read by its readers."""
         times = dict.fromkeys(self.index, 1)
         for node in self.nodes:
-            for argument in {id(argument): argument for argument in flat(node.args)}.values():
+            for argument in dict.fromkeys(arguments_of(node)):
                 spec = spec_of(argument) if node.target not in (memory.view, operator.getitem) else None
                 if id(spec) in times:
                     times[id(spec)] += 1
@@ -110,7 +110,7 @@ class Graph:
             for place in kernels.get(name, ()):
                 argument = node.args[place] if place < len(node.args) else None
                 if self.may_overwrite(node, out, argument, node in top):
-                    others = [spec_of(other) for other in flat(node.args) if other is not argument]
+                    others = [spec_of(other) for other in arguments_of(node) if other is not argument]
                     pairs.append((out, spec_of(argument), [other for other in others if other is not None]))
         return pairs
 
@@ -127,8 +127,9 @@ class Graph:
         if self.arena(below) != self.arena(out):
             return False
         # Another view of the same bytes with other sizes would be read in another order.
-        others = [other for other in flat(node.args) if other is not argument and spec_of(other) is below]
-        if node.target._schema.name in UPDATES and (others or list(flat(node.args)).count(argument) > 1):
+        read = arguments_of(node)
+        others = [other for other in read if other is not argument and spec_of(other) is below]
+        if node.target._schema.name in UPDATES and (others or read.count(argument) > 1):
             return False
         return all(self.shape_of(other) == shape for other in others)
 

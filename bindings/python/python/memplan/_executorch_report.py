@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 import torch
 
-from ._executorch_line import base_of, flat, spec_of
+from ._executorch_line import arguments_of, base_of, spec_of
 from ._executorch_state import phantoms
 
 if TYPE_CHECKING:
@@ -175,7 +175,7 @@ def folding(graph: Graph) -> str:
     """Advises to fold what operators make of weights alone, if the step with the most bytes has such tensors."""
     constant: dict[int, str] = {}
     for node, _, out in graph.operators(graph.top):
-        read = [spec for spec in map(spec_of, flat(node.args)) if spec is not None]
+        read = [spec for spec in map(spec_of, arguments_of(node)) if spec is not None]
         random = torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ())
         if read and not random and all(spec.const or id(spec) in constant for spec in read):
             constant[id(out)] = node.name

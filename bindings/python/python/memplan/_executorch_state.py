@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from executorch.exir import memory
 
-from ._executorch_line import base_of, flat, spec_of, specs_of, viewed
+from ._executorch_line import arguments_of, base_of, spec_of, specs_of, viewed
 
 if TYPE_CHECKING:
     from ._executorch_graph import Graph, Kernels
@@ -50,11 +50,9 @@ class State:
                 continue
             # A node of a branch or a loop may run at any time.
             at = places.get(node, len(graph.top))
-            arguments = [*node.args[is_copy(node) :], *node.kwargs.values()]
-            for argument in flat(arguments):
+            for argument in arguments_of(node)[is_copy(node) :]:
                 # What reads the result of `copy_` reads the new value.
-                old = argument.target is not memory.alloc and not is_copy(viewed(argument))
-                if old and (spec := spec_of(argument)) is not None:
+                if not is_copy(viewed(argument)) and (spec := spec_of(argument)) is not None:
                     self.reads.setdefault(id(spec), []).append((at, node))
         self.backs = self._write_backs()
 
@@ -114,7 +112,7 @@ class State:
         if all(at < step for at, _ in reads):
             return True
         inside = {id(member) for member in members}
-        read = [argument for argument in flat(node.args) if id(spec_of(argument)) in inside]
+        read = [argument for argument in arguments_of(node) if id(spec_of(argument)) in inside]
         places = [node.args[place] for place in self.kernels.get(name, ()) if place < len(node.args)]
         for argument in places:
             below = spec_of(argument)

@@ -12,7 +12,7 @@ from programs import Net, accepted, edge, image, planned  # noqa: E402
 from torch import nn  # noqa: E402
 
 from memplan._executorch_state import UPDATES  # noqa: E402
-from memplan.executorch import MemoryPlanningPass, portable_kernels, read_kernels  # noqa: E402
+from memplan.executorch import MemoryPlanningPass, audit, portable_kernels, read_kernels  # noqa: E402
 
 
 UNARY = {
@@ -89,3 +89,20 @@ def test_a_table_may_be_the_users_own():
     memory_pass = MemoryPlanningPass(kernels={}, report=None)
     planned(edge(Net(lambda _, x: torch.tanh(torch.exp(x))), image(16, 16)), memory_pass)
     assert memory_pass.reports[0].in_place == 0
+
+
+def test_keyword_arguments_are_read_as_well():
+    # The kernel reads all of the gate for each element that it writes.
+    library = torch.library.Library("memplan_kernels", "DEF")
+    library.define("gated(Tensor x, *, Tensor gate) -> Tensor")
+    library.define("gated.out(Tensor x, *, Tensor gate, Tensor(a!) out) -> Tensor(a!)")
+    library.impl("gated", lambda x, gate: x * gate.sum(), "CompositeExplicitAutograd")
+    library.impl("gated.out", lambda x, gate, out: out.copy_(x * gate.sum()), "CompositeExplicitAutograd")
+    table = {"memplan_kernels::gated": (0,)}
+
+    def forward(_, x):
+        y = x * 2
+        return torch.ops.memplan_kernels.gated(y, gate=y.unsqueeze(0).clone())
+
+    ours = planned(edge(Net(forward), image(8, 8)), MemoryPlanningPass(kernels=table, report=None))
+    assert (found := audit(ours, kernels=table)["forward"]), str(found)
