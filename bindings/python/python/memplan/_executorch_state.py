@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from executorch.exir import memory
 
-from ._executorch_line import arguments_of, base_of, spec_of, specs_of, viewed
+from ._executorch_line import arguments_of, base_of, spec_of, specs_of
 
 if TYPE_CHECKING:
     from ._executorch_graph import Graph, Kernels
@@ -44,15 +44,13 @@ class State:
         places = {node: at for at, node in enumerate(graph.top)}
         self.makers = {id(out): (places[node], node, name) for node, name, out in graph.operators(graph.top)}
         self.reads: dict[int, list[tuple[int, Any]]] = {}
-        """The nodes that read a spec, with their places in the graph."""
-        for node in graph.nodes:
+        """The nodes that read a spec, with their places in the graph. A condition or a loop reads what its graphs read."""
+        for at, node in enumerate(graph.top):
             if node.target in (memory.alloc, memory.view, operator.getitem):
                 continue
-            # A node of a branch or a loop may run at any time.
-            at = places.get(node, len(graph.top))
             for argument in arguments_of(node)[is_copy(node) :]:
                 # What reads the result of `copy_` reads the new value.
-                if not is_copy(viewed(argument)) and (spec := spec_of(argument)) is not None:
+                if not is_copy(argument) and (spec := spec_of(argument)) is not None:
                     self.reads.setdefault(id(spec), []).append((at, node))
         self.backs = self._write_backs()
 
@@ -60,7 +58,7 @@ class State:
         graph, writers, found = self.graph, self.graph.writers(), []
         for node in filter(is_copy, graph.top):
             buffer, value = spec_of(node.args[0]), spec_of(node.args[1])
-            known = id(buffer) in graph.index and id(value) in graph.index and buffer is not value
+            known = id(buffer) in graph.index and id(value) in graph.index
             if not known or node.args[0].op != "placeholder":
                 continue
             # An operator that writes the buffer itself may do so while others read it.
@@ -77,8 +75,7 @@ class State:
         """The specs that are made in the buffer, the last one first. Each is the root of a chunk, and is written over
         the one before; all that read the buffer's old value run before the first of them."""
         graph, root = self.graph, self.graph.index[id(back.buffer)]
-        at = graph.index[id(back.value)]
-        candidate = chunks.base[at] if chunks.inner[at] == 0 else root
+        candidate: int | None = chunks.base[graph.index[id(back.value)]]
         found: list[Any] = []
         over: tuple[int, Any, str] | None = None
         while candidate is not None and candidate != root and chunks.base[root] == root:
@@ -97,11 +94,10 @@ class State:
         return found
 
     def _fits(self, spec, buffer, members: list) -> bool:
-        graph = self.graph
         if any(id(member) in self.outputs or base_of(member) is not None for member in members):
             return False
-        same = spec.scalar_type == buffer.scalar_type and spec.nbytes() == buffer.nbytes() and spec.nbytes() > 0
-        return same and not spec.is_dynamic_shape_tensor and graph.arena(spec) == graph.arena(buffer)
+        # The value may be the beginning of a larger one.
+        return spec.nbytes() == buffer.nbytes()
 
     def _read_before(self, members: list, maker: tuple[int, Any, str], out, chunks: Chunks) -> bool:
         """True if all reads of some specs, which lie in one chunk, are over when an operator writes there."""

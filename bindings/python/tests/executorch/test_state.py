@@ -146,13 +146,23 @@ def value_returned(net, at, row):
     return net.cache, net.cache[1]
 
 
+def beginning_of_a_value(net, at, row):
+    net.cache.copy_((torch.cat([row] * 32) * 2)[:16])
+    return row + 1
+
+
+def end_of_a_value(net, at, row):
+    net.cache.copy_((torch.cat([row] * 32) * 2)[16:])
+    return row + 1
+
+
 def value_of_two(net, at, row):
     a, b = net.cache[:8] * 2, net.cache[8:] + row
     net.cache.copy_(torch.cat([b, a]))
     return a.sum()
 
 
-@pytest.mark.parametrize("function", [old_value_read_later, rows_of_itself, other_value_kept, value_returned, value_of_two])
+@pytest.mark.parametrize("function", [old_value_read_later, rows_of_itself, other_value_kept, value_returned, value_of_two, beginning_of_a_value, end_of_a_value])
 def test_a_value_that_is_still_needed_is_kept(function):
     report, _ = checked(Stateful(function, 16, 8), [(at, row + torch.arange(8)) for at, row in rows(4)])
     assert report.bytes >= 2 * 512
