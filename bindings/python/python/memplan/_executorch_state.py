@@ -111,10 +111,7 @@ class State:
         read = [argument for argument in arguments_of(node) if id(spec_of(argument)) in inside]
         places = [node.args[place] for place in self.kernels.get(name, ()) if place < len(node.args)]
         for argument in places:
-            below = spec_of(argument)
-            if id(below) not in inside or chunks.inner[self.graph.index[id(below)]] != 0:
-                continue
-            if all(spec_of(other) is below for other in read) and self.graph.may_overwrite(node, out, argument, True):
+            if all(spec_of(other) is spec_of(argument) for other in read) and self.graph.may_overwrite(node, out, argument, True):
                 return True
         return False
 
@@ -124,9 +121,7 @@ class State:
         for place in self.kernels.get(name, ()):
             argument = node.args[place] if place < len(node.args) else None
             if self.graph.may_overwrite(node, out, argument, True):
-                at = self.graph.index[id(spec_of(argument))]
-                if chunks.inner[at] == 0:
-                    return chunks.base[at]
+                return chunks.base[self.graph.index[id(spec_of(argument))]]
         return None
 
 

@@ -92,7 +92,8 @@ def scatter_add(net, at, row):
 
 
 def decay(net, at, row):
-    net.cache.mul_(0.5).add_(row)
+    net.cache.mul_(0.5)
+    net.cache.copy_(row + net.cache)
     return net.cache.mean(0)
 
 
@@ -135,6 +136,12 @@ def rows_of_itself(net, at, row):
     return net.cache.sum(1)
 
 
+def rows_of_the_cache(net, at, row):
+    reversed = torch.index_put(net.cache, (torch.arange(15, -1, -1),), net.cache)
+    net.cache.copy_(reversed + row * torch.arange(16.0).reshape(16, 1))
+    return net.cache.sum(1)
+
+
 def other_value_kept(net, at, row):
     shadow = net.cache.index_put((at,), row)
     net.cache.add_(row)
@@ -162,7 +169,7 @@ def value_of_two(net, at, row):
     return a.sum()
 
 
-@pytest.mark.parametrize("function", [old_value_read_later, rows_of_itself, other_value_kept, value_returned, value_of_two, beginning_of_a_value, end_of_a_value])
+@pytest.mark.parametrize("function", [old_value_read_later, rows_of_itself, rows_of_the_cache, other_value_kept, value_returned, value_of_two, beginning_of_a_value, end_of_a_value])
 def test_a_value_that_is_still_needed_is_kept(function):
     report, _ = checked(Stateful(function, 16, 8), [(at, row + torch.arange(8)) for at, row in rows(4)])
     assert report.bytes >= 2 * 512
