@@ -9,7 +9,7 @@ from typing import Any
 
 from executorch.exir import memory
 
-from ._executorch_line import Inside, Line, arguments_of, base_of, spec_of, specs_of, viewed
+from ._executorch_line import Inside, Line, arguments_of, base_of, spec_of, specs_of
 from ._executorch_state import UPDATES
 
 Kernels = Mapping[str, tuple[int, ...]]
@@ -105,21 +105,18 @@ class Graph:
 
     def in_place(self, kernels: Kernels) -> list[tuple[Any, Any, list]]:
         """Each output's spec, one that it may be written over, and the others that its operator reads."""
-        pairs, top = [], set(self.top)
+        pairs = []
         for node, name, out in self.operators(self.nodes):
             for place in kernels.get(name, ()):
                 argument = node.args[place] if place < len(node.args) else None
-                if self.may_overwrite(node, out, argument, node in top):
+                if self.may_overwrite(node, out, argument):
                     others = [spec_of(other) for other in arguments_of(node) if other is not argument]
                     pairs.append((out, spec_of(argument), [other for other in others if other is not None]))
         return pairs
 
-    def may_overwrite(self, node, out, argument, top: bool) -> bool:
+    def may_overwrite(self, node, out, argument) -> bool:
         below = spec_of(argument)
         if below is None or id(below) not in self.index or below is out or below.const:
-            return False
-        # In a branch or a loop, an argument may be a value that others still read.
-        if not top and viewed(argument).op == "placeholder":
             return False
         shape = self.shape_of(argument)
         if shape is None or shape != self.shape_of(node) or base_of(out) is not None or base_of(below) is not None:

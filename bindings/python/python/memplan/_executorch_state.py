@@ -111,7 +111,7 @@ class State:
         read = [argument for argument in arguments_of(node) if id(spec_of(argument)) in inside]
         places = [node.args[place] for place in self.kernels.get(name, ()) if place < len(node.args)]
         for argument in places:
-            if all(spec_of(other) is spec_of(argument) for other in read) and self.graph.may_overwrite(node, out, argument, True):
+            if all(spec_of(other) is spec_of(argument) for other in read) and self.graph.may_overwrite(node, out, argument):
                 return True
         return False
 
@@ -120,7 +120,7 @@ class State:
         _, node, name = maker
         for place in self.kernels.get(name, ()):
             argument = node.args[place] if place < len(node.args) else None
-            if self.graph.may_overwrite(node, out, argument, True):
+            if self.graph.may_overwrite(node, out, argument):
                 return chunks.base[self.graph.index[id(spec_of(argument))]]
         return None
 
