@@ -80,7 +80,7 @@ class MethodAudit:
     @staticmethod
     def place(spec: Any) -> tuple[int, int, int] | None:
         """The arena of a spec, its first byte, and the byte after its last one; None if it has no bytes there."""
-        if spec is None or spec.const or spec.mem_id is None or spec.mem_offset is None or not spec.nbytes():
+        if spec is None or spec.mem_id is None or spec.mem_offset is None or not spec.nbytes():
             return None
         return spec.mem_id, spec.mem_offset, spec.mem_offset + spec.nbytes()
 

@@ -191,5 +191,11 @@ def test_a_removed_copy_whose_bytes_change_is_named():
 
 def test_a_tensor_outside_its_arena_is_named():
     program = planned(edge(*MODELS["residual"]()), GreedyPass())
-    texts = [fault.text for fault in moved(program, "aten_relu_default", 13_824 - 16).faults]
-    assert texts.count("'aten_relu_default' ends at byte 18416 of arena 1, which has 13824 B") == 1
+    texts = [fault.text for fault in moved(program, "aten_relu_default", 13_824 - 4608 + 16).faults]
+    assert texts.count("'aten_relu_default' ends at byte 13840 of arena 1, which has 13824 B") == 1
+
+
+def test_a_tensor_without_bytes_may_lie_anywhere():
+    program = planned(edge(*MODELS["residual"]()), GreedyPass())
+    name = "aten__native_batch_norm_legit_no_training_default"
+    assert found(program, name).nbytes() == 0 and moved(program, name, place(program, "aten_convolution_default") + 64)

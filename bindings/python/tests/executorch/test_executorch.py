@@ -26,7 +26,7 @@ from torch import nn  # noqa: E402
 import memplan as memplan_package  # noqa: E402
 from memplan._executorch_line import lay_in  # noqa: E402
 from memplan.torch import from_exported_program  # noqa: E402
-from memplan.executorch import MemoryPlanningPass, algorithm, memplan, portable_kernels  # noqa: E402
+from memplan.executorch import MemoryPlanningPass, algorithm, audit, memplan, portable_kernels  # noqa: E402
 
 
 def residual(net, x):
@@ -429,6 +429,8 @@ def test_xnnpack_keeps_its_padding():
     ours, theirs = planned(program, MemoryPlanningPass(report=None)), planned(program, GreedyPass())
     assert arenas(ours)[1] <= arenas(theirs)[1] and arenas(ours)[1] % 16 == 0
     assert arenas(ours)[1] >= 2 * x.numel() * 4 + 64
+    found = audit(ours)["forward"]
+    assert found and "not seen: the memory of delegates" in str(found), str(found)
     assert equal(load(ours.buffer).forward((x,)), load(theirs.buffer).forward((x,)))
 
 
