@@ -87,13 +87,10 @@ class MethodAudit:
     @staticmethod
     def _outs(node: Any) -> list:
         """The specs that a node writes."""
-        if node.op == "placeholder" or node.target is executorch_call_delegate:
+        if node.op == "placeholder" or isinstance(node.target, torch._ops.HigherOrderOperator):
             return specs_of(node)
         schema = getattr(node.target, "_schema", None)
-        if node.op != "call_function" or schema is None:
-            runs_graphs = node.op == "call_function" and isinstance(node.target, torch._ops.HigherOrderOperator)
-            return specs_of(node) if runs_graphs else []
-        outs = [value for a in schema.arguments if a.is_out for value in flat([node.kwargs.get(a.name)])]
+        outs = [value for a in getattr(schema, "arguments", ()) if a.is_out for value in flat([node.kwargs.get(a.name)])]
         found = [spec for value in outs for spec in specs_of(viewed(value))]
         return [spec for spec in found + _updated(node) if spec is not None]
 

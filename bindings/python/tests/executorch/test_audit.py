@@ -175,6 +175,18 @@ def test_a_cache_that_activations_overwrite_is_named():
     assert any(fault.tensor == "b_cache" or fault.other == "b_cache" for fault in wrong.faults), str(wrong)
 
 
+def test_a_cache_that_an_output_overwrites_is_lost_to_the_next_run():
+    program = planned(edge(Stateful(IN_PLACE["put"], 16, 8), *rows(1)[0]), PASSES["memplan"]())
+    (fault,) = moved(program, "aten_mul_tensor", place(program, "b_cache")).faults
+    assert (fault.operator, fault.tensor, fault.other) == ("the next run", "b_cache", "aten_mul_tensor")
+
+
+def test_a_value_half_over_the_cache_that_it_is_copied_to_is_named():
+    program = planned(edge(Stateful(IN_PLACE["replaced"], 16, 8), *rows(1)[0]), GreedyPass())
+    wrong = moved(program, "aten_mul_tensor", place(program, "b_cache") + 16)
+    assert any(fault.text.endswith("writes 'b_cache' over 'aten_mul_tensor' while it reads it") for fault in wrong.faults), str(wrong)
+
+
 def test_a_removed_copy_whose_bytes_change_is_named():
     # A copy of `a` is read after the bytes of `a` are written again.
     def forward(_, x):
