@@ -13,7 +13,7 @@ from test_arenas import CONTROL, RESULTS, map_rows, scan  # noqa: E402
 from test_executorch import MODELS  # noqa: E402
 from test_state import IN_PLACE, Stateful, rows  # noqa: E402
 
-from memplan._executorch_line import specs_of  # noqa: E402
+from memplan._executorch_line import lay_in, specs_of  # noqa: E402
 from memplan.executorch import MemoryPlanningPass, algorithm, audit  # noqa: E402
 
 PASSES = {
@@ -187,18 +187,21 @@ def test_a_value_half_over_the_cache_that_it_is_copied_to_is_named():
     assert any(fault.text.endswith("writes 'b_cache' over 'aten_mul_tensor' while it reads it") for fault in wrong.faults), str(wrong)
 
 
-def test_a_removed_copy_whose_bytes_change_is_named():
-    # A copy of `a` is read after the bytes of `a` are written again.
+@pytest.mark.parametrize("declared", [False, True])
+def test_a_removed_copy_whose_bytes_change_is_named(declared):
+    # A copy of `a` is read after the bytes of `a` are written again, by a tensor that may be declared to lie in `a`.
     def forward(_, x):
         a = x.exp()
         b = a.unsqueeze(0).clone()
         c = x.sin()
-        return b * 2, c @ c, a.sum()
+        return b * 2, c @ c
 
     program = planned(edge(Net(forward), image(8, 8)), PASSES["memplan"]())
     assert audit(program)["forward"]
+    if declared:
+        lay_in(found(program, "aten_sin_default"), found(program, "aten_exp_default"), 0)
     wrong = moved(program, "aten_sin_default", place(program, "aten_exp_default"))
-    assert any(fault.other == "aten_sin_default" for fault in wrong.faults), str(wrong)
+    assert any((fault.operator, fault.other) == ("aten_mul_tensor", "aten_sin_default") for fault in wrong.faults), str(wrong)
 
 
 def test_a_tensor_outside_its_arena_is_named():
