@@ -165,6 +165,27 @@ def test_memplans_order_is_one_more_candidate(monkeypatch):
         torch.testing.assert_close(a, b)
 
 
+def test_a_state_is_written_after_all_who_read_the_old_one():
+    def forward(net, x):
+        # The new state is large, and would best be written at once.
+        new, late = x @ net.wide, x
+        for _ in range(3):
+            late = (late @ net.wide) @ net.narrow
+        old = (late @ net.wide) * net.state
+        net.state.copy_(new)
+        return old
+
+    model, x = Net(forward, wide=nn.Parameter(torch.randn(64, 512) / 8), narrow=nn.Parameter(torch.randn(512, 64) / 23)), torch.randn(64, 64)
+    model.register_buffer("state", torch.ones(64, 512))
+    with torch.no_grad():
+        wanted = model(x), model.state.clone()
+    model.state.fill_(1)
+    with inductor.installed(pool=False):
+        found = *run(model, x), model.state
+    for a, b in zip(found, wanted, strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-3, atol=1e-3)
+
+
 def test_uninstall_restores_what_was_there():
     before = planning.MemoryPlanner, memory.reorder_for_peak_memory, config.memory_planning, torch.compiler.config.cache_key_tag
     inductor.install()
