@@ -188,9 +188,9 @@ class MethodAudit:
             stand = _bound(body, node)
             for argument in flat(node.args[-2:-1]):
                 self._argument(shadow, argument, node.name, bound)
-            for placeholder in body.graph.nodes:
-                for spec in specs_of(placeholder) if placeholder.op == "placeholder" and placeholder not in stand else ():
-                    self._write(shadow, spec, placeholder.name, node.name)
+            slices = [other for other in body.graph.nodes if other.op == "placeholder" and other not in stand]
+            for spec in (spec for other in slices for spec in specs_of(other)):
+                self._write(shadow, spec, self.name(spec), node.name)
             shadow = self._graph(body, shadow, bound | self._standing(node, stand, bound))
             for spec in results:
                 self._read(shadow, spec, node.name)
