@@ -165,7 +165,7 @@ class MethodAudit:
         """Runs the branches of a condition, each in memory as it is."""
         results, after = specs_of(node), []
         for branch in branches:
-            inner = bound | self._standing(node, _bound(branch, node), bound)
+            inner = self._standing(node, _bound(branch, node), bound)
             after.append(self._graph(branch, shadow.copy(), inner))
             # Where the branch leaves its results.
             for value, spec in zip(_all(list(branch.graph.nodes)[-1].args), results):
@@ -191,7 +191,7 @@ class MethodAudit:
             slices = [other for other in body.graph.nodes if other.op == "placeholder" and other not in stand]
             for spec in (spec for other in slices for spec in specs_of(other)):
                 self._write(shadow, spec, self.name(spec), node.name)
-            shadow = self._graph(body, shadow, bound | self._standing(node, stand, bound))
+            shadow = self._graph(body, shadow, self._standing(node, stand, bound))
             for spec in results:
                 self._read(shadow, spec, node.name)
         return shadow
@@ -219,7 +219,7 @@ class MethodAudit:
     def _argument(self, shadow: Shadow, argument: Any, by: str, bound: Bound) -> None:
         """Checks the bytes that an operator reads of an argument."""
         spec, is_view = self._source(argument, bound)
-        if id(spec) not in self.where or is_view:
+        if id(spec) not in self.where:
             return self._read(shadow, spec, by)
         for place in self._places(spec, is_view):
             self._bytes(shadow, spec, place, by, {id(spec)})

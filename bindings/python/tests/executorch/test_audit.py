@@ -157,6 +157,15 @@ def test_a_tensor_of_a_branch_or_a_loop_over_one_that_is_needed_is_named(functio
     assert any((fault.operator, fault.tensor) == (operator, over) for fault in wrong.faults), str(wrong)
 
 
+def test_a_branch_may_return_its_result_over_what_another_branch_reads():
+    def forward(_, x):
+        return torch.cond(x.sum() > 0, lambda t: t.exp().tanh(), lambda t: t.cos() + t, (x.sin(),)) * 2
+
+    program = planned(edge(Net(forward), image(8, 8)), GreedyPass())
+    right = moved(program, "aten_tanh_default", place(program, "aten_sin_default"))
+    assert right, str(right)
+
+
 def test_an_output_over_another_one_is_named():
     program = planned(edge(Net(branching), image(8, 8)), GreedyPass())
     (fault,) = moved(program, "aten_mm_default_1", place(program, "aten_mm_default")).faults
