@@ -25,6 +25,9 @@ class Graph:
         self.specs, self.index, self.begins, self.ends = line.specs, line.index, line.begins, line.ends
         self.top, self.nodes, self.returned = line.top, line.nodes, line.returned
         self.sizes = [spec.realign(alignment) for spec in self.specs]
+        declared = [spec for spec in self.specs if base_of(spec) is not None]
+        self.declared = {id(other) for spec in declared for other in (spec, base_of(spec))}
+        """Specs that are declared to lie in another one, and those: one may be written while a copy of the other is read."""
         for made, result in self.returned:
             self.sizes[result] = max(self.sizes[result], self.sizes[made])
         self.arenas = self._arenas()
@@ -133,7 +136,7 @@ class Graph:
     def copies(self, outputs: set[int]) -> list[tuple[Any, Any, Any, int]]:
         """Operators whose output holds bytes of the argument in the same order: the node, the two specs and the
         offset. Two outputs of the graph never share bytes: whoever runs it may write them."""
-        written, found = set(self.writers()), []
+        written, found = set(self.writers()) | self.declared, []
         roots: dict[int, int] = {}
         holding = set(outputs)
         for node, name, out in self.operators(self.top):
@@ -142,7 +145,7 @@ class Graph:
             below = spec_of(node.args[0])
             if below is None or id(below) not in self.index or below is out:
                 continue
-            if {id(below), id(out)} & written or base_of(out) is not None or base_of(below) is not None:
+            if {id(below), id(out)} & written:
                 continue
             root = roots.get(id(below), id(below))
             if id(out) in outputs and root in holding:
@@ -160,12 +163,12 @@ class Graph:
 
     def cats(self, outputs: set[int]) -> list[Cat]:
         """Concatenations without gaps whose inputs are made in the arena, and could be made inside the output."""
-        written = set(self.writers())
+        written = set(self.writers()) | self.declared
         fixed = written | outputs
         made = {id(node.meta.get("spec")) for node in self.nodes if node.target is memory.alloc}
         found = []
         for node, name, out in self.operators(self.top):
-            if name != "aten::cat" or id(out) in written or base_of(out) is not None or out.is_dynamic_shape_tensor:
+            if name != "aten::cat" or id(out) in written or out.is_dynamic_shape_tensor:
                 continue
             dim = (node.args[1] if len(node.args) > 1 else 0) % max(len(out.shape), 1)
             if any(size != 1 for size in out.shape[:dim]) or not _is_dense(out):
@@ -178,7 +181,7 @@ class Graph:
                 if seen.nbytes() == 0:
                     continue
                 whole = id(part) in self.index and id(part) in made and id(part) not in fixed and part.nbytes() == seen.nbytes()
-                if not whole or part.is_dynamic_shape_tensor or base_of(part) is not None or not _is_dense(seen):
+                if not whole or part.is_dynamic_shape_tensor or not _is_dense(seen):
                     break
                 if seen.scalar_type != out.scalar_type or self.arena(part) != self.arena(out) or offset % self.alignment:
                     break

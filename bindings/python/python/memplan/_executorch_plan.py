@@ -351,9 +351,6 @@ def _link(planned: Planned, graph: Graph) -> None:
     for cat in planned.cats:
         for part, _ in cat.parts:
             relate(part, cat.whole)
-    for spec in graph.specs:
-        if base_of(spec) is not None and related:
-            relate(spec, base_of(spec))
     paths: dict[int, list[int]] = {}
     for at in range(len(graph.specs)):
         paths.setdefault(first(at), []).append(at)

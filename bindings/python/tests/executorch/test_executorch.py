@@ -390,6 +390,35 @@ def test_a_part_of_another_tensor_lies_in_it():
     assert places[1] == places[0] + 32 and result.bufsizes == [0, 256 + 32 + 64]
 
 
+def copied(_, x):
+    copy = x.exp().unsqueeze(0).clone()
+    other = x.sin()
+    return copy * 2, other @ other
+
+
+def joined(_, x):
+    whole = torch.cat([x.exp(), x.tanh()])
+    other = x.sin()
+    return whole * 2, other @ other
+
+
+@pytest.mark.parametrize("forward", [copied, joined])
+def test_a_tensor_that_another_one_is_declared_to_lie_in_is_copied(forward):
+    class Declared(MemoryPlanningPass):
+        def run(self, graph_module, graph_signature=None):
+            specs = {node.name: node.meta.get("spec") for node in graph_module.graph.nodes}
+            # It is written before the copy is read.
+            lay_in(specs["aten_sin_default"], specs["aten_exp_default"], 0)
+            return super().run(graph_module, graph_signature)
+
+    x = image(8, 8)
+    program = edge(Net(forward), x)
+    ours, theirs = planned(program, Declared(report=None)), planned(program, GreedyPass())
+    accepted(ours)
+    assert audit(ours)["forward"], str(audit(ours)["forward"])
+    assert equal(load(ours.buffer).forward((x,)), load(theirs.buffer).forward((x,)))
+
+
 def test_a_version_that_has_other_words_for_parts():
     # ExecuTorch's main branch of 2026-08-22 has `inplace_base` in place of `storage_base`, without an offset.
     class Other(TensorSpec):
