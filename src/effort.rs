@@ -86,6 +86,11 @@ impl<'a> Effort<'a> {
         std::mem::replace(&mut self.most, most)
     }
 
+    /// Allows more work: one part in so many of what is done.
+    pub(crate) fn extend(&mut self, parts: u64) {
+        self.most = self.most.max(self.looks.saturating_add(self.looks / parts));
+    }
+
     /// Allows the whole work again.
     pub(crate) fn restore(&mut self, whole: u64) {
         self.most = whole;

@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// The random numbers of splitmix64 (Steele, Lea and Flood, 2014).
-struct Random(u64);
+pub(super) struct Random(pub(super) u64);
 
 impl Random {
     fn next(&mut self) -> u64 {
@@ -25,13 +25,13 @@ impl Random {
 
     /// A number below `count`, which is not 0.
     #[allow(clippy::cast_possible_truncation, reason = "the result is below `count`")]
-    fn below(&mut self, count: usize) -> usize {
+    pub(super) fn below(&mut self, count: usize) -> usize {
         ((u128::from(self.next()) * count as u128) >> 64) as usize
     }
 
     /// A number from 0 to 1.
     #[allow(clippy::cast_precision_loss, reason = "53 bits are exact")]
-    fn part(&mut self) -> f64 {
+    pub(super) fn part(&mut self) -> f64 {
         (self.next() >> 11) as f64 / (1_u64 << 53) as f64
     }
 }

@@ -104,6 +104,9 @@ impl Recompute<'_> {
             let mut search = Search::new(model, budget, effort);
             search.least_cost = cost_bound;
             search.run(&[]);
+            if self.limits.is_default() {
+                search.swap();
+            }
             let choice = search.best.take().unwrap_or_else(|| search.least.clone());
             let later = later_runs(model, &choice.thresholds);
             let flat = expand(sequences.flat, &later)?;
