@@ -399,6 +399,24 @@ def test_readers_keep_their_side_of_a_write(function):
             sequence.permuted(order)
 
 
+def test_writes_to_parts_keep_their_order():
+    def forward(x):
+        y = x * 2
+        first, second = y[:5], y[3:]
+        first.add_(1)
+        second.mul_(3)
+        return y
+
+    x = torch.randn(8, 8)
+    graph_module = make_fx(forward, tracing_mode="fake")(x)
+    sequence = from_graph(graph_module)
+    run_planned(graph_module, sequence, [x])
+    order = list(range(len(sequence)))
+    order.insert(sequence.operators.index("add_"), order.pop(sequence.operators.index("mul_")))
+    with pytest.raises(ValueError, match="mul_"):
+        sequence.permuted(order)
+
+
 @pytest.mark.parametrize(
     ("function", "x", "names"),
     [
