@@ -86,7 +86,7 @@ impl<'a> Effort<'a> {
         std::mem::replace(&mut self.most, most)
     }
 
-    /// Allows more work: one part in so many of what is done.
+    /// Allows more work than before: the work done so far divided by `parts`.
     pub(crate) fn extend(&mut self, parts: u64) {
         self.most = self.most.max(self.looks.saturating_add(self.looks / parts));
     }

@@ -159,7 +159,8 @@ pub(crate) struct VerifyArgs {
     pub(crate) later: LaterArgs,
     /// Alignment that the plan must have, in bytes.
     ///
-    /// A multiple is accepted. By default, the plan of a model may have any, and that of a problem has the problem's.
+    /// Multiples are accepted. By default, the plan of a model may have any alignment, and the plan of a problem must have
+    /// the problem's own.
     #[arg(long, value_name = "BYTES", help_heading = PLANNING)]
     pub(crate) alignment: Option<u64>,
     /// Least padding that the plan must have, in bytes.

@@ -8,7 +8,7 @@ use crate::{
     recompute::{
         gaps,
         search::{Search, apply},
-        sweep::EARLY,
+        sweep::{EARLY, Score},
     },
 };
 
@@ -225,24 +225,40 @@ impl Search<'_, '_, '_> {
         let mut score = self.score(thresholds);
         loop {
             let before = score;
-            let is_dropped = |&operator: &u32| thresholds[operator as usize] > 0;
-            let mut dropped: Vec<u32> =
-                self.candidates.iter().copied().filter(is_dropped).collect();
+            let mut dropped = self.dropped(thresholds);
             dropped.sort_by_key(|&one| Reverse((self.model.cost[one as usize], one)));
-            for operator in dropped {
-                let threshold = std::mem::take(&mut thresholds[operator as usize]);
-                let tried = self.score(thresholds);
-                if tried.peak <= self.budget && tried.cost <= score.cost {
-                    score = tried;
-                } else {
-                    thresholds[operator as usize] = threshold;
-                }
-            }
-            self.note(thresholds, score);
+            score = self.keep_each(thresholds, dropped, before);
             if score.cost == before.cost {
                 return;
             }
         }
+    }
+
+    /// The operators whose results are dropped.
+    pub(super) fn dropped(&self, thresholds: &[u32]) -> Vec<u32> {
+        let is_dropped = |&operator: &u32| thresholds[operator as usize] > 0;
+        self.candidates.iter().copied().filter(is_dropped).collect()
+    }
+
+    /// Keeps the results of each operator in order, where that costs no more and keeps the peak within the budget, or no
+    /// higher than it is. Returns the score, which is `score` before.
+    pub(super) fn keep_each(
+        &mut self,
+        thresholds: &mut [u32],
+        operators: Vec<u32>,
+        mut score: Score,
+    ) -> Score {
+        for operator in operators {
+            let threshold = std::mem::take(&mut thresholds[operator as usize]);
+            let tried = self.score(thresholds);
+            if tried.peak <= self.budget.max(score.peak) && tried.cost <= score.cost {
+                score = tried;
+            } else {
+                thresholds[operator as usize] = threshold;
+            }
+        }
+        self.note(thresholds, score);
+        score
     }
 }
 

@@ -14,7 +14,7 @@ use crate::{
     },
 };
 
-/// One part in so many of the work before is added for swaps.
+/// Swaps may take a quarter of the work that the search took before them.
 const MORE: u64 = 4;
 
 /// The most by which a choice may cost more than the best, as a part of that, to swap on from it; and the swaps without
@@ -26,7 +26,7 @@ const PATIENCE: u32 = 100;
 const VISITS: u64 = 64;
 
 impl Search<'_, '_, '_> {
-    /// Swaps while that makes the best choice cheaper, then at random, by more work than was allowed before.
+    /// Swaps while that makes the best choice cheaper, then at random. The work for it is added to what was allowed.
     pub(super) fn swap(&mut self) {
         self.effort.extend(MORE);
         while self.swap_once() {}
@@ -119,26 +119,15 @@ impl Search<'_, '_, '_> {
         Some(Choice { thresholds, score })
     }
 
-    /// Keeps again what need not run again, except the barred, the most expensive first, counted with its operands. The
-    /// peak falls until it is within the budget.
+    /// Keeps again what need not run again, except the barred, the most expensive first, counted with its operands. A
+    /// peak above the budget never rises.
     fn keep_others(&mut self, thresholds: &mut [u32], barred: &[u32]) -> Score {
         loop {
-            let mut score = self.score(thresholds);
-            let before = score;
-            let may_change = |&one: &u32| thresholds[one as usize] > 0 && !barred.contains(&one);
-            let mut dropped: Vec<u32> =
-                self.candidates.iter().copied().filter(may_change).collect();
+            let before = self.score(thresholds);
+            let mut dropped = self.dropped(thresholds);
+            dropped.retain(|operator| !barred.contains(operator));
             dropped.sort_by_cached_key(|&one| Reverse((self.cost_with_operands(one), one)));
-            for operator in dropped {
-                let threshold = std::mem::take(&mut thresholds[operator as usize]);
-                let tried = self.score(thresholds);
-                if tried.peak <= self.budget.max(score.peak) && tried.cost <= score.cost {
-                    score = tried;
-                } else {
-                    thresholds[operator as usize] = threshold;
-                }
-            }
-            self.note(thresholds, score);
+            let score = self.keep_each(thresholds, dropped, before);
             if score.cost == before.cost {
                 return score;
             }

@@ -55,6 +55,8 @@ fn each_branch_of_a_condition_counts_as_unshared() {
     // The result, and two buffers of each branch.
     let words = summary(&plan, StepNames(Some(&sequence)), "as declared");
     assert!(words.contains("unshared  1.69 KiB (1 728 B)"), "{words}");
+    let compared = Planner::new().compare(&sequence).unwrap();
+    assert_eq!((plan.unshared_size(), compared.unshared_size), (1728, 1728));
 }
 
 /// With two steps in a column, each cell would stand for two chunks.
