@@ -86,9 +86,10 @@ impl<'a> Effort<'a> {
         std::mem::replace(&mut self.most, most)
     }
 
-    /// Allows more work than before: the work done so far divided by `parts`.
-    pub(crate) fn extend(&mut self, parts: u64) {
-        self.most = self.most.max(self.looks.saturating_add(self.looks / parts));
+    /// Allows at least this many nodes from now on.
+    pub(crate) fn extend(&mut self, nodes: u64) {
+        let more = nodes.saturating_mul(self.per_node);
+        self.most = self.most.max(self.looks.saturating_add(more));
     }
 
     /// Allows the whole work again.
