@@ -3,6 +3,9 @@
 import torch
 from torch import nn
 
+EFFORT = 50_000
+"""The nodes of a search that tests wait for: the usual million takes long where memplan is not optimized."""
+
 
 class Dropout(nn.Module):
     def __init__(self):

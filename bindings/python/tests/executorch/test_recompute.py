@@ -11,7 +11,7 @@ from torch.fx.experimental.proxy_tensor import make_fx  # noqa: E402
 from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
 from torch.utils._pytree import tree_leaves  # noqa: E402
 
-from steps import MODELS, SeveralOutputs  # noqa: E402
+from steps import EFFORT, MODELS, SeveralOutputs  # noqa: E402
 
 from memplan._torch_recompute import _peak  # noqa: E402
 from memplan.torch import Recompute  # noqa: E402
@@ -80,7 +80,7 @@ def test_bits_are_the_same_and_the_peak_is_within_the_plan(name, part):
     assert full.runs == [] and full.fits
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
-        report, found, peak = step(name, Recompute(int(full.planned_peak * part)))
+        report, found, peak = step(name, Recompute(int(full.planned_peak * part), effort=EFFORT))
     assert all(torch.equal(a, b) for a, b in zip(expected, found, strict=True))
     assert peak <= report.planned_peak <= full.planned_peak
     assert peak >= 0.99 * report.planned_peak
@@ -105,7 +105,7 @@ def test_some_budgets_lower_the_peak():
         full, _, _ = step(name, Recompute(1 << 40))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)
-            report, _, _ = step(name, Recompute(int(full.planned_peak * 0.75)))
+            report, _, _ = step(name, Recompute(int(full.planned_peak * 0.75), effort=EFFORT))
         lowered += report.fits
     assert lowered >= 4
 
@@ -113,7 +113,7 @@ def test_some_budgets_lower_the_peak():
 def test_inductor_takes_it_and_calls_the_peak_an_estimate():
     utils = pytest.importorskip("torch._inductor.utils")
     gradients, reports = [], []
-    for budget in (Recompute(1 << 40), Recompute(250_000)):
+    for budget in (Recompute(1 << 40), Recompute(250_000, effort=EFFORT)):
         torch._dynamo.reset()
         torch.manual_seed(0)
         model, x = SeveralOutputs(), torch.randn(256, 48)
@@ -149,7 +149,7 @@ def test_for_inductor_it_begins_with_what_torch_runs_again_for_nothing():
     full = inductors(model, x, Recompute(1 << 40))
     # Element-wise operators between kernels.
     assert full.fits and full.runs and full.extra_cost < 0.3 * full.forward_cost
-    tight = inductors(model, x, Recompute(int(0.9 * full.given_peak)))
+    tight = inductors(model, x, Recompute(int(0.9 * full.given_peak), effort=EFFORT))
     assert tight.given_peak == full.given_peak
     assert tight.planned_peak < full.planned_peak
 

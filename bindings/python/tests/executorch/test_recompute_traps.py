@@ -6,7 +6,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from steps import MODELS, BatchNorm  # noqa: E402
+from steps import EFFORT, MODELS, BatchNorm  # noqa: E402
 from torch import fx, nn  # noqa: E402
 from torch._dynamo.backends.common import aot_autograd  # noqa: E402
 
@@ -66,7 +66,7 @@ def both(make, x, part=TIGHT, **options):
     torch.manual_seed(0)
     full, wanted = step(make(), x, Recompute(1 << 40), **options)
     torch.manual_seed(0)
-    tight, found = step(make(), x, Recompute(max(1, int(full.budget.report.planned_peak * part))), **options)
+    tight, found = step(make(), x, Recompute(max(1, int(full.budget.report.planned_peak * part)), effort=EFFORT), **options)
     assert all(torch.equal(a, b) for a, b in zip(wanted, found, strict=True))
     return full, tight
 
@@ -124,7 +124,7 @@ def test_buffers_are_read_as_they_were_before_their_update():
     # The step is right at every budget, also where the stock partitioner raises an error.
     model = BatchNorm()
     torch.manual_seed(0)
-    step(model, torch.randn(4, 3, 16, 16), Recompute(60_000))
+    step(model, torch.randn(4, 3, 16, 16), Recompute(60_000, effort=EFFORT))
     assert all(int(norm.num_batches_tracked) == 1 for norm in model.norms)
 
 
@@ -227,7 +227,7 @@ def test_what_the_user_marked_stays_marked():
     assert plain.budget.report.runs == []
     for budget in (1 << 40, plain.budget.report.planned_peak // 2):
         torch.manual_seed(0)
-        marked, found = step(Marked(), x, Recompute(budget))
+        marked, found = step(Marked(), x, Recompute(budget, effort=EFFORT))
         assert all(torch.equal(a, b) for a, b in zip(wanted, found, strict=True))
         assert "sigmoid" in names(marked.backward[0]), "the marked region runs again"
         assert "sigmoid" in marked.budget.report.runs
@@ -247,7 +247,7 @@ def test_sizes_stay_symbols():
             return x.mean()
 
     results = []
-    for budget in (Recompute(1 << 40), Recompute(20_000)):
+    for budget in (Recompute(1 << 40), Recompute(20_000, effort=EFFORT)):
         torch.manual_seed(0)
         model, compiler = Layers(), Compiler(budget)
         compiled, bits = compiler(model, dynamic=True), []
@@ -286,4 +286,4 @@ def test_a_graph_break_has_a_report_for_each_part():
 def test_a_budget_that_cannot_be_met_warns():
     model = MODELS["several"][0]()
     with pytest.warns(RuntimeWarning, match="no recomputation within 1 bytes was found"):
-        sum(Compiler(Recompute(1))(model)(torch.randn(64, 48))).backward()
+        sum(Compiler(Recompute(1, effort=EFFORT))(model)(torch.randn(64, 48))).backward()
