@@ -46,8 +46,6 @@ stages! {
     Pinned,
     /// Packings without pins are repacked until all pins hold.
     Regain,
-    /// The rooms between bodies that cannot move.
-    Rooms,
     /// Refuted states are stored.
     Nogoods,
     /// Conclusions from basins.

@@ -296,7 +296,7 @@ impl<'a> Restarts<'a> {
             _ => rank_bodies(self.inst, self.round * LAP, &mut self.rank),
         }
         self.valleys.rule = self.branch_rule();
-        self.valleys.reset(limit);
+        self.valleys.sky.reset(limit);
         let verdict =
             self.tree.run(&mut self.valleys, &self.rank, &mut self.nogoods, |nodes, work| {
                 stop(elsewhere + weigh(nodes, work)) || nodes >= budget

@@ -3,7 +3,6 @@
 
 pub(super) mod nogoods;
 pub(super) mod pivot;
-mod rooms;
 mod staircases;
 mod survey;
 mod valley;

@@ -21,7 +21,6 @@ use std::ops::Range;
 
 use crate::search::reasoning::{
     pivot::{BranchRule, Candidate, Pivot},
-    rooms::Rooms,
     survey::{Survey, wasted_by},
     valley::{Valley, run_end, run_of, run_start},
 };
@@ -59,12 +58,6 @@ pub struct Valleys<'a> {
     /// By the first section of a run.
     seen: Vec<Seen>,
     survey: Survey,
-    /// If some bodies cannot move.
-    rooms: Option<Rooms>,
-    /// The work of rooms of earlier rounds.
-    work_in_rooms: u64,
-    /// The hanging parts examined so far.
-    hanging: u64,
 }
 
 impl<'a> Valleys<'a> {
@@ -78,27 +71,12 @@ impl<'a> Valleys<'a> {
             faults: vec![0; sections],
             seen: vec![seen; sections],
             survey: Survey::new(sections),
-            rooms: None,
-            work_in_rooms: 0,
-            hanging: 0,
         }
     }
 
-    /// The number of bodies examined so far; four sections of a staircase count as one, and so do four hanging parts.
+    /// The number of bodies examined so far; four sections of a staircase count as one.
     pub fn work(&self) -> u64 {
-        let now = self.rooms.as_ref().map_or(0, Rooms::work);
-        self.survey.work() + self.work_in_rooms + now + self.hanging / 4
-    }
-
-    /// Undoes everything and starts under another limit.
-    pub fn reset(&mut self, limit: u64) {
-        self.sky.reset(limit);
-        if self.rooms.as_ref().is_some_and(|rooms| rooms.limit() == limit) {
-            return;
-        }
-        self.work_in_rooms += self.rooms.as_ref().map_or(0, Rooms::work);
-        let has_rooms = self.sky.inst.stages.has(Stage::Rooms);
-        self.rooms = Rooms::new(&self.sky, limit).filter(|_| has_rooms);
+        self.survey.work()
     }
 
     /// Draws all conclusions from changes in some sections; returns false if there is no packing.
@@ -110,7 +88,6 @@ impl<'a> Valleys<'a> {
         let mut x = run_start(&self.sky, changed.start.saturating_sub(1));
         let mut end = (changed.end + 1).min(sections);
         let mut climbed = false;
-        let mut touched = changed.clone();
         loop {
             let conclusion = if x < end {
                 if !self.sky.live(x) {
@@ -121,7 +98,7 @@ impl<'a> Valleys<'a> {
                 x = run.end;
                 self.examine(run)
             } else if climbed {
-                return self.rooms_fit(touched);
+                return true;
             } else {
                 climbed = true;
                 self.examine_bank(changed.start)
@@ -133,7 +110,6 @@ impl<'a> Valleys<'a> {
                     if !self.stands(range.clone()) {
                         return false;
                     }
-                    touched = touched.start.min(range.start)..touched.end.max(range.end);
                     x = run_start(&self.sky, range.start.saturating_sub(1));
                     end = end.max((range.end + 1).min(sections));
                 }
@@ -154,17 +130,6 @@ impl<'a> Valleys<'a> {
             self.faults[x] += 1;
         }
         full.is_none()
-    }
-
-    /// Returns whether the items left over some sections may fit into the rooms between fixed bodies.
-    fn rooms_fit(&mut self, sections: Range<usize>) -> bool {
-        let Self { sky, rooms, faults, .. } = self;
-        let Some(rooms) = rooms else { return true };
-        let unfit = rooms.first_unfit(sky, sections);
-        if let Some(x) = unfit {
-            faults[x] += 1;
-        }
-        unfit.is_none()
     }
 
     /// The best of some sections to branch on; `None` if no bodies are left over them.
@@ -302,22 +267,9 @@ impl<'a> Valleys<'a> {
     }
 
     /// Conclusion 1: returns whether the items over a section that cross the banks fit above the lower one.
-    fn crossing_fits(&mut self, v: Valley, x: usize) -> bool {
+    fn crossing_fits(&self, v: Valley, x: usize) -> bool {
         let crossing = self.sky.items_left(x) - self.survey.cells[x].inside;
-        let room = self.sky.limit().saturating_sub(v.bank);
-        if self.rooms.is_none() {
-            return crossing <= room;
-        }
-        // The parts that hang above the bank take bytes there as well. Fixed bodies hang there from the beginning; where
-        // none are, few hang so high, and the plans of plain problems stay as they are.
-        let below = self.sky.reserved(x).iter().rev().take_while(|part| part.low < v.bank);
-        let (mut taken, mut parts) = (self.sky.hanging(x), 0);
-        for part in below {
-            taken -= part.high.min(v.bank) - part.low;
-            parts += 1;
-        }
-        self.hanging += parts;
-        crossing + taken <= room
+        crossing <= self.sky.limit().saturating_sub(v.bank)
     }
 
     /// Conclusion 2: returns whether nothing can rest on a section's floor, so that it rises.

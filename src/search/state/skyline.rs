@@ -64,8 +64,6 @@ pub struct Skyline<'a> {
     staircase_crossings: Vec<u32>,
     /// By section: the parts that hang above the floor, the lowest last.
     reserved: Vec<Vec<Span>>,
-    /// By section: the sum of their sizes.
-    hanging: Vec<u64>,
     /// By section: the staircases that cover it, placed or not.
     staircases: Vec<Vec<u32>>,
     /// By body.
@@ -102,7 +100,6 @@ impl<'a> Skyline<'a> {
             item_crossings: vec![0; sections + 1],
             staircase_crossings: vec![0; sections + 1],
             reserved: vec![Vec::new(); sections],
-            hanging: vec![0; sections],
             staircases: vec![Vec::new(); sections],
             offsets: vec![UNPLACED; inst.bodies()],
             begins: vec![0; sections],
@@ -163,11 +160,6 @@ impl<'a> Skyline<'a> {
         self.floor[x]
     }
 
-    /// The highest floor of some sections.
-    pub fn highest_floor(&self, sections: Range<usize>) -> u64 {
-        self.floor[sections].iter().max().map_or(0, |&floor| floor)
-    }
-
     /// The bytes of waste just below the floor of a section.
     pub fn waste(&self, x: usize) -> u64 {
         self.floor[x] - self.base[x]
@@ -198,11 +190,6 @@ impl<'a> Skyline<'a> {
     /// The parts that hang above the floor of a section, the lowest last.
     pub fn reserved(&self, x: usize) -> &[Span] {
         &self.reserved[x]
-    }
-
-    /// The sum of the sizes of the parts that hang above the floor of a section.
-    pub fn hanging(&self, x: usize) -> u64 {
-        self.hanging[x]
     }
 
     /// The lowest part that hangs above the floor of a section.
@@ -300,7 +287,6 @@ impl<'a> Skyline<'a> {
             for x in part.sections() {
                 let at = self.reserved[x].partition_point(|r| r.low > span.low);
                 self.reserved[x].insert(at, span);
-                self.hanging[x] += span.high - span.low;
             }
         }
         self.count_staircase(body, false);
@@ -334,7 +320,6 @@ impl<'a> Skyline<'a> {
             let section = u32::try_from(x).unwrap_or(u32::MAX);
             self.trail.push(Undo::Jump { section, part, base: self.base[x] });
             self.above[x] -= part.high - part.low;
-            self.hanging[x] -= part.high - part.low;
             self.floor[x] = part.high;
             self.base[x] = part.high;
         }
@@ -356,7 +341,6 @@ impl<'a> Skyline<'a> {
                     let x = section as usize;
                     self.reserved[x].push(part);
                     self.above[x] += part.high - part.low;
-                    self.hanging[x] += part.high - part.low;
                     self.floor[x] = part.low;
                     self.base[x] = base;
                 }
@@ -390,7 +374,6 @@ impl<'a> Skyline<'a> {
                 let low = offset + part.low;
                 let at = self.reserved[x].partition_point(|r| r.low > low);
                 self.reserved[x].remove(at);
-                self.hanging[x] -= part.high - part.low;
             }
         }
         self.count_staircase(body, true);

@@ -85,13 +85,13 @@ fn rows<'a>(families: impl IntoIterator<Item = &'a Family>, without: Without) ->
 fn concerns(stage: Stage, family: &Family) -> bool {
     use Stage::{
         Assignment, Cores, Exact, FewerOverwrites, FirstFitOrders, Guided, Ladder, Mending,
-        MoreCores, Orders, Pairwise, Pinned, Promotion, Regain, Relaxed, Rooms, Rounded,
+        MoreCores, Orders, Pairwise, Pinned, Promotion, Regain, Relaxed, Rounded,
     };
     let names: &[&str] = match stage {
         Relaxed | FirstFitOrders | Promotion | Pairwise | Assignment => {
             &["pins", "fixed", "holes", "streams", "pools"]
         }
-        Pinned | Regain | Rooms | Ladder => &["pins", "fixed"],
+        Pinned | Regain | Ladder => &["pins", "fixed"],
         Mending | Cores | MoreCores => &["edges", "training", "tilings", "long"],
         Rounded | Exact => &["hard", "noisy", "edges", "training", "uneven", "lives"],
         FewerOverwrites | Orders => {

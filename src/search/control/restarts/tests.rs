@@ -208,7 +208,7 @@ fn free(pieces: &[Rect]) -> Vec<Outline> {
 
 /// Of a perfect packing, a tenth of the pieces cannot move.
 #[rstest::rstest]
-fn a_perfect_packing_around_fixed_pieces_is_found(#[values(6000, 24_000)] seed: u64) {
+fn a_perfect_packing_around_fixed_pieces_is_found(#[values(0, 33_000, 48_000)] seed: u64) {
     let pieces = pieces(seed);
     let mut outlines = free(&pieces);
     for (at, outline) in outlines.iter_mut().enumerate() {
