@@ -62,7 +62,7 @@ stages! {
     FirstFitOrders,
     /// First fit in orders in which bodies move ahead.
     Promotion,
-    /// Bodies on streams eject others.
+    /// Bodies with holes or on streams eject others.
     Pairwise,
     /// Branch and bound over the pools of bodies.
     Assignment,

@@ -10,7 +10,7 @@
 //! | `assign` | the pools of bodies |
 //! | `bins` | pools and buffers: room, alignment, what is in them |
 //! | `ladder` | one pool with pins and reserved ranges alone: the search of plain problems |
-//! | `pairwise` | one pool on several streams: bodies eject others |
+//! | `pairwise` | one pool on several streams or with holes: bodies eject others |
 //! | `promote` | first fit in other orders |
 //! | `shelf` | the bodies of one pool, packed as low as possible |
 
@@ -94,7 +94,7 @@ pub fn layout(
     {
         let share = if is_large { budget } else { budget / 2 };
         let mut pairwise = Pairwise::new(&statement).filter(|_| monitor.has(Stage::Pairwise));
-        let of_orders = if pairwise.is_some() { share / 2 } else { share };
+        let of_orders = if pairwise.is_some() { share / 4 } else { share };
         let of_orders = if monitor.has(Stage::Promotion) { of_orders } else { 0 };
         let nodes = promote(&statement, packed, bound, of_orders, &mut monitor);
         monitor.add(nodes);

@@ -1,11 +1,13 @@
-//! Ejection on several streams, where no steps tell which bodies are alive together, only pairs of them.
+//! Ejection where pairs of bodies clash: on several streams, where no steps tell which bodies are alive together, and
+//! in one pool with holes, windows or parts.
 //!
 //! Under a limit, the bodies of the last packing stay, but for those that end above it, which wait. They are placed one
-//! after the other, each where the bodies in its way weigh least; these are ejected and wait in turn (ejection
-//! chains; Glover 1996). The weight of a body is its extent, times one more than it was ejected.
+//! after the other, the heaviest first, each where the bodies in its way weigh least; these are ejected and wait in turn
+//! (ejection chains; Glover 1996). The weight of a body is its extent, times the bodies that it clashes with, times one
+//! more than it was ejected.
 
 use crate::search::schedule::{MAX_CLASHES, WORK_PER_NODE};
-use std::{borrow::Cow, collections::VecDeque};
+use std::{borrow::Cow, collections::BinaryHeap};
 
 use crate::{
     Bytes,
@@ -43,7 +45,7 @@ const HIGHEST: Bytes = 1 << 60;
 const CLASHES_PER_NODE: u64 = 16;
 
 /// No body weighs more, so that sums of weights fit in 64 bits.
-const HEAVIEST: u64 = 1 << 40;
+const HEAVIEST: u64 = 1 << 43;
 
 /// Bodies of which each may clash with some others.
 pub struct Pairwise<'a> {
@@ -53,15 +55,14 @@ pub struct Pairwise<'a> {
     packed: Vec<i64>,
     /// By body: its offset, unless it waits.
     offsets: Vec<Option<i64>>,
-    /// By body: its extent, times one more than it was ejected.
+    /// By body: see [`weight`](Self::weight), times one more than it was ejected.
     weights: Vec<u64>,
     nodes: u64,
     seed: u64,
 }
 
 impl<'a> Pairwise<'a> {
-    /// `None` if there are other demands than streams, overwrites, parts and alignments, or too many or too large
-    /// bodies.
+    /// `None` if there are several pools, pins, reserved ranges or overlaps, or too many or too large bodies.
     pub fn new(statement: &'a Statement<'a>) -> Option<Self> {
         let ([pool], bodies) = (statement.pools, statement.bodies) else { return None };
         let is_free = bodies.iter().all(|body| body.fixed.is_none() && body.pools.len() == 1);
@@ -74,7 +75,7 @@ impl<'a> Pairwise<'a> {
         let is_simple = is_few && pool.largest.is_none() && pool.reserved.is_empty();
         // Each pair of bodies would look for its members in all groups.
         let has_groups = !statement.apart().is_empty();
-        if statement.streams() == 1 || !is_free || !is_simple || has_groups {
+        if !is_free || !is_simple || has_groups {
             return None;
         }
         // No packing is higher than this, so all offsets fit in 63 bits.
@@ -150,6 +151,12 @@ impl<'a> Pairwise<'a> {
 
     fn extent(&self, body: usize) -> i64 {
         self.statement.bodies[body].extent.cast_signed()
+    }
+
+    /// The weight of a body that was never ejected.
+    fn weight(&self, body: usize) -> u64 {
+        let extent = self.statement.bodies[body].extent;
+        extent.saturating_mul(self.clashes.0[body].len() as u64).min(HEAVIEST)
     }
 
     /// The lowest allowed offset that is not below this one.
@@ -254,19 +261,23 @@ impl Packer for Pairwise<'_> {
         let fits = |body: usize| self.packed[body] + self.extent(body) <= limit;
         self.offsets =
             (0..order.len()).map(|body| fits(body).then_some(self.packed[body])).collect();
-        self.weights = self.statement.bodies.iter().map(|body| body.extent.min(HEAVIEST)).collect();
-        let mut waiting: VecDeque<usize> =
-            order.into_iter().filter(|&body| self.offsets[body].is_none()).collect();
-        while let Some(body) = waiting.pop_front() {
+        self.weights = (0..self.packed.len()).map(|body| self.weight(body)).collect();
+        // No weight changes while its body waits.
+        let mut waiting: BinaryHeap<(u64, usize)> = order
+            .into_iter()
+            .filter(|&body| self.offsets[body].is_none())
+            .map(|body| (self.weights[body], body))
+            .collect();
+        while let Some((_, body)) = waiting.pop() {
             if self.nodes >= last || stop(self.nodes) {
                 return false;
             }
             let Some(ejected) = self.place(body, limit) else { return false };
             for other in ejected {
                 self.offsets[other] = None;
-                let extent = self.statement.bodies[other].extent;
-                self.weights[other] = self.weights[other].saturating_add(extent).min(HEAVIEST);
-                waiting.push_back(other);
+                let weight = self.weight(other);
+                self.weights[other] = self.weights[other].saturating_add(weight).min(HEAVIEST);
+                waiting.push((self.weights[other], other));
             }
         }
         self.packed = self.offsets.iter().flatten().copied().collect();
@@ -290,6 +301,8 @@ impl Packer for Pairwise<'_> {
 
 #[cfg(test)]
 mod tests {
+    use rstest::rstest;
+
     use super::*;
     use crate::{
         Limits, Observer, Problem, Step, Strategy,
@@ -380,7 +393,7 @@ mod tests {
     /// The whole search gives them by default. Few problems as small as this one need them.
     #[test]
     fn the_default_effort_packs_lower_than_the_same_effort_when_it_is_given() {
-        let problem = problem(33);
+        let problem = with_holes(1);
         let pool = |limits: Limits| {
             let layout = Strategy::Best.layout(&problem, &limits, Observer::default()).unwrap();
             layout.pool_size(&problem)
@@ -389,11 +402,34 @@ mod tests {
         assert!(pool(Limits::default()) < given, "{given}");
     }
 
-    #[test]
-    fn ejection_packs_lower_than_first_fit_and_no_two_bodies_clash() {
+    /// Chunks of which one in three needs no bytes in the middle of its life.
+    fn with_holes(seed: u64) -> Problem {
+        let mut turn = seed << 32;
+        let mut roll = |sides: u64| {
+            turn += 1;
+            scramble(turn) % sides
+        };
+        let mut problem = Problem::builder().alignment(1 << (2 * (seed % 3)));
+        for _ in 0..100 {
+            let begin = roll(100);
+            let end = begin + 3 + roll(20);
+            let chunk = problem.chunk(begin..end, 1 + roll(400));
+            if roll(3) == 0 {
+                problem.hole(chunk, begin + 1 + roll(end - begin - 2)..end - 1);
+            }
+        }
+        problem.build().unwrap()
+    }
+
+    #[rstest]
+    #[case::streams(problem)]
+    #[case::holes(with_holes)]
+    fn ejection_packs_lower_than_first_fit_and_no_two_bodies_clash(
+        #[case] make: fn(u64) -> Problem,
+    ) {
         let (mut before, mut after, mut several) = (0, 0, 0);
         for seed in 0..6 {
-            let problem = problem(seed);
+            let problem = make(seed);
             let statement = Statement::of(&problem);
             several += statement.boxes.iter().filter(|boxes| boxes.len() > 1).count();
             let mut monitor = Monitor::new(&Limits::default(), Observer::default());
