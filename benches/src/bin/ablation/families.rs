@@ -282,6 +282,8 @@ pub fn all() -> Vec<Family> {
     let mut long: Vec<(String, Problem)> = seeded(1..3, |seed| lives(6000, 20, seed));
     long.push(("dense".to_owned(), lives(5000, 1000, 3)));
     long.push(("short".to_owned(), plain(hard::short_lives(10_000))));
+    long.push(("many".to_owned(), lives(100_000, 30, 1)));
+    long.push(("many short".to_owned(), plain(hard::short_lives(100_000))));
     let mut on_streams: Vec<(String, Problem)> = Vec::new();
     for count in [2, 4] {
         on_streams.extend(seeded(1..4, |seed| streams(60, count, seed)));
