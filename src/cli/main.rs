@@ -33,7 +33,7 @@ use std::{
 
 use clap::Parser;
 use memplan::report::printable;
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::{filter::Targets, fmt, layer::SubscriberExt, util::SubscriberInitExt};
 
 use args::{Arguments, Command, PlanArgs};
 
@@ -146,18 +146,21 @@ fn trace(arguments: &Arguments) {
         (false, 2) => "warn,memplan=debug",
         (false, _) => "warn,memplan=trace",
     };
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|error| {
-        if std::env::var_os(EnvFilter::DEFAULT_ENV).is_some() {
-            note(&format!("{}: {error}; it is ignored", EnvFilter::DEFAULT_ENV));
+    let chosen = std::env::var("RUST_LOG").unwrap_or_default();
+    let targets = match chosen.parse::<Targets>() {
+        _ if chosen.is_empty() => None,
+        Ok(targets) => Some(targets),
+        Err(error) => {
+            note(&format!("RUST_LOG: {error}; it is ignored"));
+            None
         }
-        EnvFilter::new(level)
-    });
+    };
+    let targets = targets.or_else(|| level.parse().ok()).unwrap_or_default();
     let colour = io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
+    let lines = fmt::layer()
         .with_writer(io::stderr)
         .with_ansi(colour)
         .log_internal_errors(false)
-        .without_time()
-        .init();
+        .without_time();
+    tracing_subscriber::registry().with(targets).with(lines).init();
 }
