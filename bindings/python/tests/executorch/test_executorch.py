@@ -156,6 +156,40 @@ def test_a_concatenation_that_is_not_whole_stays():
     assert equal(load(ours.buffer).forward(inputs), load(theirs.buffer).forward(inputs))
 
 
+def test_slices_of_one_tensor_that_an_operator_reads_together():
+    # The output may lie over the first slice only, and would change rows of the other one before they are read.
+    def forward(_, x):
+        a, b = torch.exp(x), torch.tanh(x)
+        return a[1:] - a[:-1], torch.where(x[1:] > 100, b[1:], b[:-1]), torch.neg(x * 3)[1:].sigmoid()
+
+    x = image(4, 64)
+    kernels = {"aten::sub": (0,), "aten::where": (1,), "aten::sigmoid": (0,)}
+    memory_pass = MemoryPlanningPass(report=None, kernels=kernels)
+    ours = planned(edge(Net(forward), x), memory_pass)
+    accepted(ours)
+    assert (found := audit(ours, kernels=kernels)["forward"]), str(found)
+    # The slice that is read alone is written over where it lies.
+    assert memory_pass.reports[0].in_place == 1 and memory_pass.reports[0].removed >= 5
+    for found, right in zip(load(ours.buffer).forward((x,)), forward(None, x), strict=True):
+        assert torch.allclose(found, right, atol=1e-5)
+
+
+def test_a_concatenation_stays_whole_if_one_of_its_inputs_lies_in_another():
+    def forward(_, x):
+        a, b, c, d = torch.exp(x), torch.tanh(x), torch.sin(x), torch.cos(x)
+        wholes = torch.cat([a, b, d]), torch.cat([b, c]), torch.cat([c, a])
+        return tuple(whole @ whole.T for whole in wholes)
+
+    x = image(4, 64)
+    memory_pass = MemoryPlanningPass(report=None)
+    ours = planned(edge(Net(forward), x), memory_pass)
+    accepted(ours)
+    assert (found := audit(ours)["forward"]), str(found)
+    assert memory_pass.reports[0].concatenated == 2 and sum(".cat." in name for name in targets(ours)) == 1
+    for found, right in zip(load(ours.buffer).forward((x,)), forward(None, x), strict=True):
+        assert torch.allclose(found, right, atol=1e-3)
+
+
 def test_a_report_is_logged(caplog, capsys):
     with caplog.at_level(logging.INFO, logger="memplan.executorch"):
         planned(edge(*MODELS["chain"]()), MemoryPlanningPass())

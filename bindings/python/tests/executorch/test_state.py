@@ -169,7 +169,19 @@ def value_of_two(net, at, row):
     return a.sum()
 
 
-@pytest.mark.parametrize("function", [old_value_read_later, rows_of_itself, rows_of_the_cache, other_value_kept, value_returned, value_of_two, beginning_of_a_value, end_of_a_value])
+def joined_before_another_update(net, at, row):
+    # The concatenation is read after the cache has its next value.
+    net.cache.add_(row)
+    both = torch.cat([net.cache, row.cos()])
+    net.cache.mul_(0.5)
+    return both.sin()
+
+
+NEEDED = [old_value_read_later, rows_of_itself, rows_of_the_cache, other_value_kept, value_returned, value_of_two]
+NEEDED += [beginning_of_a_value, end_of_a_value, joined_before_another_update]
+
+
+@pytest.mark.parametrize("function", NEEDED)
 def test_a_value_that_is_still_needed_is_kept(function):
     report, _ = checked(Stateful(function, 16, 8), [(at, row + torch.arange(8)) for at, row in rows(4)])
     assert report.bytes >= 2 * 512
@@ -276,7 +288,13 @@ def joined_and_copied(net, x):
     return torch.cat([a, y.sin()]), a.clone()
 
 
-@pytest.mark.parametrize("function", [last_linear, two_views, copies_of_an_input, joined, joined_and_copied])
+def joined_copy(net, x):
+    # The copy and the output are made of one value.
+    a = net.linear(x) * 2
+    return torch.cat([a.clone(), a.sin()]), a.unsqueeze(0).clone()
+
+
+@pytest.mark.parametrize("function", [last_linear, two_views, copies_of_an_input, joined, joined_and_copied, joined_copy])
 def test_copies_into_outputs(function):
     torch.manual_seed(0)
     x = image(1, 12, 16)
