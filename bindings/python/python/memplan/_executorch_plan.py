@@ -146,9 +146,7 @@ class Chunks:
             # The operator must not read another spec that lies in the same chunk.
             read = [graph.index[id(other)] for other in others if other is not below and id(other) in graph.index]
             apart = all(base[at] != under for at in read)
-            # A chunk that has grown to hold its copies must fit into the one that it lies over.
-            fits = inner[lower] + graph.sizes[over] <= graph.sizes[under]
-            if over in number and under in number and over != under and inner[upper] == 0 and apart and fits:
+            if over in number and under in number and over != under and apart:
                 found.append((number[over], number[under], inner[lower], out, below))
         return found
 
@@ -165,24 +163,22 @@ class Chunks:
 
     def parts(self, number: dict[int, int], cat: Cat) -> list[tuple[int, int, int]]:
         """The inputs of a concatenation as parts of its output; empty if one of them is not all of its chunk."""
-        graph, base, inner, parts = self.graph, self.base, self.inner, []
+        graph, base, parts = self.graph, self.base, []
+        # No other spec lies around it, except a buffer that it is made in, whose bytes hold the old value until then.
         whole = graph.index[id(cat.whole)]
-        # The bytes of a buffer hold its old value while the inputs are made.
-        kept = {graph.index[id(back.buffer)] for back in self.backs}
-        if base[whole] in kept or any(base[graph.index[id(spec)]] in kept for spec, _ in cat.parts):
+        if whole not in number:
             return []
+        # A buffer may get its next value before the concatenation is read.
+        kept = {graph.index[id(back.buffer)] for back in self.backs}
         for spec, offset in cat.parts:
             at = graph.index[id(spec)]
+            root = base[at]
             # Whoever runs the graph may write its outputs, so no two of them share bytes.
-            if self._has_output(base[at]) and self._has_output(base[whole]):
+            if self._has_output(root) and self._has_output(whole):
                 return []
-            entire = inner[at] == 0 and graph.sizes[base[at]] == graph.sizes[at]
-            end = inner[whole] + offset + graph.sizes[at]
-            if not entire or base[at] == base[whole] or base[at] not in number or base[whole] not in number:
+            if root in kept or root not in number or graph.sizes[root] != graph.sizes[at]:
                 return []
-            if end > graph.sizes[base[whole]]:
-                return []
-            parts.append((number[base[at]], number[base[whole]], inner[whole] + offset))
+            parts.append((number[root], number[whole], offset))
         return parts
 
 
