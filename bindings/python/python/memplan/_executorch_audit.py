@@ -175,8 +175,13 @@ class MethodAudit:
         for other in after[1:]:
             shadow = shadow.merged(other, unknown)
         for spec in results:
-            for arena, begin, end in self.where.get(id(spec), []):
-                shadow.write(arena, begin, end, Written(id(spec), self.name(spec), self.step, node.name))
+            places = set(self.where.get(id(spec), []))
+            written = Written(id(spec), self.name(spec), self.step, node.name)
+            if len(places) > 1:
+                # It depends on the branch which of the places holds the result.
+                written = Written(_one_of(spec), f"a result of {node.name} of some branches", self.step, node.name)
+            for place in places:
+                shadow.write(*place, written)
         return shadow
 
     def _loop(self, node: Any, bodies: list, shadow: Shadow, bound: Bound) -> Shadow:
@@ -222,7 +227,7 @@ class MethodAudit:
         if id(spec) not in self.where:
             return self._read(shadow, spec, by)
         for place in self._places(spec, is_view):
-            self._bytes(shadow, spec, place, by, {id(spec)})
+            self._bytes(shadow, spec, place, by, {id(spec)} if is_view else {id(spec), _one_of(spec)})
         return None
 
     def _source(self, argument: Any, bound: Bound) -> tuple[Any, bool]:
@@ -258,9 +263,14 @@ class MethodAudit:
         else:
             self._bytes(shadow, spec, place, by, family | {id(spec)})
 
-    def _bytes(self, shadow: Shadow, spec: Any, place: tuple[int, int, int], by: str, keys: set[int]) -> None:
+    def _bytes(self, shadow: Shadow, spec: Any, place: tuple[int, int, int], by: str, keys: set[Any]) -> None:
         if (wrong := shadow.other_than(*place, keys)) is not None:
             self._note(lost(self.step, by, self.name(spec), spec.nbytes(), place[1], wrong))
+
+
+def _one_of(spec: Any) -> tuple[str, int]:
+    """The key of a result in one of several places, where a view must not be read."""
+    return "one of", id(spec)
 
 
 def _updated(node: Any) -> list:

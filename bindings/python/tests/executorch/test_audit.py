@@ -166,6 +166,21 @@ def test_a_branch_may_return_its_result_over_what_another_branch_reads():
     assert right, str(right)
 
 
+def test_a_view_of_a_result_that_one_branch_makes_elsewhere_is_named():
+    def forward(_, x):
+        z = torch.cond(x.sum() > 0, lambda t: t.exp() + 1, lambda t: t.sin(), (x * 2,))
+        return z.reshape(-1) * 3, z + 1
+
+    program = planned(edge(Net(forward), image(8, 8)), PASSES["memplan"]())
+    assert (right := audit(program)["forward"]), str(right)
+    sizes = program.exported_program().graph_module.meta["non_const_buffer_sizes"]
+    sizes[1] += 256
+    (fault,) = moved(program, "aten_sin_default", sizes[1] - 256).faults
+    # What reads the result itself finds it where the branch has made it.
+    assert (fault.operator, fault.tensor) == ("aten_mul_tensor_1", "cond"), str(fault)
+    assert "has written 'a result of cond of some branches' there" in fault.text
+
+
 def test_an_output_over_another_one_is_named():
     program = planned(edge(Net(branching), image(8, 8)), GreedyPass())
     (fault,) = moved(program, "aten_mm_default_1", place(program, "aten_mm_default")).faults
