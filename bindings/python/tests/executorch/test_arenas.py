@@ -16,7 +16,7 @@ from torch._higher_order_ops.scan import scan  # noqa: E402
 
 from memplan import Pool  # noqa: E402
 from memplan._executorch_graph import Graph  # noqa: E402
-from memplan._executorch_line import specs_of  # noqa: E402
+from memplan._executorch_line import lay_in, specs_of  # noqa: E402
 from memplan.executorch import MemoryPlanningPass, audit  # noqa: E402
 
 
@@ -181,7 +181,15 @@ def swapped_results(_, x):
     return a.reshape(-1) * 2 + b.reshape(-1)
 
 
-RESULTS = [views_of_a_result, views_of_a_mapped_functions_argument, swapped_results]
+def views_of_two_results(_, x):
+    """Each condition returns its own result."""
+    wide, narrow = lambda t: t.expand(3, 64, 64).cos().sum(0), lambda t: t.sin()  # noqa: E731
+    y = torch.cond(x.sum() > 0, wide, narrow, (x * 2,))
+    z = torch.cond(x.sum() > 1, narrow, wide, (x * 3,))
+    return z.reshape(-1) * 3 + y.reshape(-1)
+
+
+RESULTS = [views_of_a_result, views_of_a_mapped_functions_argument, swapped_results, views_of_two_results]
 
 
 @pytest.mark.parametrize("settings", [{}, {"inplace": False, "remove_copies": False}, {"pools": {1: Pool("a", capacity=40_000, cost=1), 2: Pool("b", cost=9)}}], ids=str)
@@ -280,6 +288,40 @@ def test_a_branch_that_returns_an_argument_or_one_value_twice_is_an_error(return
 
     with pytest.raises(Exception, match="cond: a branch returns '.*', which it does not make, or returns twice; return a clone of it"):
         planned(edge(Net(forward), image(4, 4)), Returned(report=None))
+
+
+def declared(inside):
+    """A pass that declares values to lie inside others, at some bytes. Names of operators with `!` are those of branches."""
+
+    class Declared(MemoryPlanningPass):
+        def run(self, graph_module, graph_signature=None):
+            branch = graph_module.submodule_0.graph.nodes
+            specs = {node.name: spec for node in graph_module.graph.nodes for spec in specs_of(node)}
+            specs |= {f"{node.name}!": spec for node in branch for spec in specs_of(node)}
+            for name, other, offset in inside:
+                lay_in(specs[name], specs[other], offset)
+            return super().run(graph_module, graph_signature)
+
+    return Declared(report=None)
+
+
+def test_a_branch_returns_a_part_of_a_tensor_inside_the_same_part():
+    def forward(_, x):
+        wide = torch.cat([x, x.cos()])
+        y = torch.cond(x.sum() > 0, lambda t: torch.cat([t, t]).exp()[:4] + t.sin(), lambda t: t.tanh(), (wide[4:] * 2,))
+        return y * 3
+
+    x = image(4, 16)
+    program = edge(Net(forward), x)
+    in_branch, around = ("aten_add_tensor!", "aten_exp_default!"), ("cond", "aten_cat_default")
+    for offset, result in ((0, None), (256, None), (0, 256)):
+        pairs = [(*in_branch, offset)] + ([(*around, result)] if result is not None else [])
+        with pytest.raises(Exception, match="a branch returns a tensor of the shape .4, 16. inside a larger one"):
+            planned(program, declared(pairs))
+    ours = planned(program, declared([(*in_branch, 256), (*around, 256)]))
+    graphs = ours.exported_program().graph, ours.exported_program().graph_module.submodule_0.graph
+    places = [{node.name: spec.mem_offset for node in graph.nodes for spec in specs_of(node)} for graph in graphs]
+    assert places[0]["cond"] == places[1]["aten_add_tensor"] == places[1]["aten_exp_default"] + 256
 
 
 def test_a_result_outside_the_arena_is_kept_where_the_branch_has_made_it():

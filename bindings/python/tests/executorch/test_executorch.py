@@ -418,10 +418,14 @@ def test_a_part_of_another_tensor_lies_in_it():
     whole, part, other = (TensorSpec(torch.float32, torch.Size([size])) for size in (64, 16, 8))
     part.storage_base, part.storage_base_offset = whole, 32
     for spec, node in zip((whole, part, other), nodes):
-        spec.lifetime, node.meta["spec"] = [0, 3], spec
-    result = memplan(16, [whole, part, other], torch.fx.GraphModule({}, graph), None, 64)
-    places = [result.spec_dict[spec].mem_offset for spec in (whole, part, other)]
-    assert places[1] == places[0] + 32 and result.bufsizes == [0, 256 + 32 + 64]
+        node.meta["spec"] = spec
+    # All of it is alive as long as a part is.
+    for lifetimes in ([0, 3], [0, 3], [0, 3]), ([2, 3], [0, 1], [0, 1]), ([0, 1], [2, 3], [2, 3]):
+        for spec, lifetime in zip((whole, part, other), lifetimes):
+            spec.lifetime = lifetime
+        result = memplan(16, [whole, part, other], torch.fx.GraphModule({}, graph), None, 64)
+        places = [result.spec_dict[spec].mem_offset for spec in (whole, part, other)]
+        assert places[1] == places[0] + 32 and result.bufsizes == [0, 256 + 32 + 64]
 
 
 def copied(_, x):
