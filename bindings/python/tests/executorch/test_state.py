@@ -294,7 +294,15 @@ def joined_copy(net, x):
     return torch.cat([a.clone(), a.sin()]), a.unsqueeze(0).clone()
 
 
-@pytest.mark.parametrize("function", [last_linear, two_views, copies_of_an_input, joined, joined_and_copied, joined_copy])
+def copy_of_a_copy(net, x):
+    y = net.linear(x) * 2
+    return y.unsqueeze(0).clone().squeeze(0).clone(), y.clone()
+
+
+COPIED = [last_linear, two_views, copies_of_an_input, joined, joined_and_copied, joined_copy, copy_of_a_copy]
+
+
+@pytest.mark.parametrize("function", COPIED)
 def test_copies_into_outputs(function):
     torch.manual_seed(0)
     x = image(1, 12, 16)
