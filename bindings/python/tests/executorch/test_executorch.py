@@ -371,6 +371,28 @@ def test_parts_of_several_cats_and_slices():
     assert arenas(ours)[1] <= arenas(theirs)[1] and equal(load(ours.buffer).forward((x,)), load(theirs.buffer).forward((x,)))
 
 
+def strided(_, x):
+    y = torch.exp(x)
+    return y[:, ::2].sin() * 2, (y * 3)[:, -2:] - 1
+
+
+def columns(_, x):
+    return (x * 5)[..., 4:8] + 1
+
+
+def reordered(_, x):
+    return x.exp().clone(memory_format=torch.channels_last)
+
+
+@pytest.mark.parametrize("function", [strided, columns, reordered])
+def test_copies_of_bytes_that_lie_elsewhere_or_apart(function):
+    x = image(1, 4, 8, 16)
+    ours = planned(edge(Net(function), x), MemoryPlanningPass(report=None))
+    right = function(None, x)
+    for found, wanted in zip(load(ours.buffer).forward((x,)), right if isinstance(right, tuple) else (right,), strict=True):
+        assert torch.allclose(found, wanted, atol=1e-5)
+
+
 def test_sizes_that_only_the_run_knows():
     def forward(_, x, y):
         # Two sizes with the same largest value are not equal.
