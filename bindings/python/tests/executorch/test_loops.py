@@ -146,6 +146,19 @@ def test_what_a_loop_reads_around_it_is_kept():
     assert chunks["sum_1"]["end"] > body.operator
 
 
+def test_a_view_of_an_argument_that_is_a_view():
+    # Inside the loop, the argument begins a storage of its own.
+    class Parts(nn.Module):
+        def forward(self, x):
+            inner = lambda p: torch.cond(p.sum() > 0, lambda q: q[1:].exp(), lambda q: q[1:] * 2, (p[1:],)).sum()  # noqa: E731
+            return map_slices(lambda row, p: p[1:].sum() + inner(p) + row, x, (x + 1)[1:])
+
+    (body,) = memplan.plan(from_exported_program(torch.export.export(Parts(), (torch.randn(4, 8),)))).bodies
+    found = [(t.supplied, t.offset) for name, t in body.plan.tensors.items() if ".slice" in name]
+    inside = [(t.supplied, t.offset) for b in body.plan.bodies for name, t in b.plan.tensors.items() if ".slice" in name]
+    assert set(found) == {("add", 64)} and inside == [("add", 96)] * 2
+
+
 @pytest.mark.parametrize("argument", [0, 2])
 def test_what_a_loop_returns_lies_in_none_of_its_arguments(argument):
     # torch refuses such a loop; a graph may have it all the same.
