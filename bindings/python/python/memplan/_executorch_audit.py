@@ -179,7 +179,7 @@ class MethodAudit:
             written = Written(id(spec), self.name(spec), self.step, node.name)
             if len(places) > 1:
                 # It depends on the branch which of the places holds the result.
-                written = Written(_one_of(spec), f"a result of {node.name} of some branches", self.step, node.name)
+                written = Written(_one_of(spec), f"the result of some branches of {node.name}", self.step, node.name)
             for place in places:
                 shadow.write(*place, written)
         return shadow

@@ -291,7 +291,7 @@ def test_a_branch_that_returns_an_argument_or_one_value_twice_is_an_error(return
 
 
 def declared(inside):
-    """A pass that declares values to lie inside others, at some bytes. Names of operators with `!` are those of branches."""
+    """A pass that places values inside others, each at an offset in bytes. Names that end in `!` are of the branch."""
 
     class Declared(MemoryPlanningPass):
         def run(self, graph_module, graph_signature=None):

@@ -178,7 +178,7 @@ def test_a_view_of_a_result_that_one_branch_makes_elsewhere_is_named():
     (fault,) = moved(program, "aten_sin_default", sizes[1] - 256).faults
     # What reads the result itself finds it where the branch has made it.
     assert (fault.operator, fault.tensor) == ("aten_mul_tensor_1", "cond"), str(fault)
-    assert "has written 'a result of cond of some branches' there" in fault.text
+    assert "has written 'the result of some branches of cond' there" in fault.text
 
 
 def test_an_output_over_another_one_is_named():
