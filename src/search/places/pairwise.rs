@@ -310,14 +310,19 @@ mod tests {
         search::{first_fit, places::NODES},
     };
 
+    /// Random numbers, each below a number of sides.
+    fn dice(seed: u64) -> impl FnMut(u64) -> u64 {
+        let mut turn = seed << 32;
+        move |sides| {
+            turn += 1;
+            scramble(turn) % sides
+        }
+    }
+
     /// Operators on two streams that wait for each other now and then. Each makes a chunk that lives for a while, or
     /// until the next one of its stream is written over it.
     fn problem(seed: u64) -> Problem {
-        let mut turn = seed << 32;
-        let mut roll = |sides: u64| {
-            turn += 1;
-            scramble(turn) % sides
-        };
+        let mut roll = dice(seed);
         let mut problem = Problem::builder().alignment(1 << (2 * (seed % 3)));
         problem.streams(2);
         let mut last: [[Step; 2]; 2] = [[0; 2]; 2];
@@ -404,11 +409,7 @@ mod tests {
 
     /// Chunks of which one in three needs no bytes in the middle of its life.
     fn with_holes(seed: u64) -> Problem {
-        let mut turn = seed << 32;
-        let mut roll = |sides: u64| {
-            turn += 1;
-            scramble(turn) % sides
-        };
+        let mut roll = dice(seed);
         let mut problem = Problem::builder().alignment(1 << (2 * (seed % 3)));
         for _ in 0..100 {
             let begin = roll(100);
