@@ -22,12 +22,20 @@ impl Runs {
     }
 
     pub(super) fn add(&mut self, low: Bytes, high: Bytes) {
-        let first = self.0.partition_point(|run| run.1 < low);
-        let end = first + self.0[first..].partition_point(|run| run.0 <= high);
+        let runs = self.0.as_mut_slice();
+        // Most bytes lie among the last runs.
+        let mut end = runs.len();
+        while end > 0 && runs[end - 1].0 > high {
+            end -= 1;
+        }
+        let mut first = end;
+        while first > 0 && runs[first - 1].1 >= low {
+            first -= 1;
+        }
         if first == end {
             self.0.insert(first, (low, high));
         } else {
-            self.0[first] = (low.min(self.0[first].0), high.max(self.0[end - 1].1));
+            runs[first] = (low.min(runs[first].0), high.max(runs[end - 1].1));
             self.0.drain(first + 1..end);
         }
     }
