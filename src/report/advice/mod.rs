@@ -68,7 +68,7 @@ impl Advice {
 }
 
 /// Plans a sequence with changes, and returns those that make the pool of `plan` smaller, the smallest pool first.
-/// The effort is bounded: a search for an order, and five plans with the options of the planner. Sequences of more
+/// The effort is bounded: a search for an order, and six plans with the options of the planner. Sequences of more
 /// than 5000 operators, in several pools or on several streams get no advice.
 ///
 /// ```
@@ -118,9 +118,15 @@ struct Changes<'a> {
 
 impl<'a> Changes<'a> {
     fn measure(&self, found: &mut Vec<Advice>) -> Result<(), PlanError> {
+        let mut least = self.plan.pool_size;
+        if self.plan.strategy != Some(Strategy::Best) {
+            let best = self.planner.clone().strategy(Strategy::Best).plan(self.sequence)?;
+            least = best.pool_size;
+            found.push(Advice::option("--strategy best", least));
+        }
         let limits = Limits::default().nodes(ORDER_EFFORT);
         let order = self.planner.plan_reordered(self.sequence, limits)?;
-        if order.reordered.is_better() {
+        if order.reordered.is_better() && order.plan.pool_size < least {
             let change = Change::Order(order.reordered.order);
             found.push(Advice { change, pool_size: order.plan.pool_size });
         }
