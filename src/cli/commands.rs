@@ -43,8 +43,17 @@ pub(crate) fn demo() -> Result<Verdict, Failure> {
     writeln!(out, "{BUILT_IN}")?;
     writeln!(out, "{}", report::summary(&plan, steps, "in-place as declared"))?;
     writeln!(out, "{}", report::memory_map(&plan, steps, options))?;
-    writeln!(out, "Plan a model of your own: memplan plan MODEL.onnx")?;
+    writeln!(out, "Plan a model of your own: {} plan MODEL.onnx", command())?;
     Ok(Verdict::Good)
+}
+
+/// How a person in this folder calls the command.
+fn command() -> String {
+    let called = std::env::args().next().filter(|called| {
+        let path = Path::new(called);
+        path.is_relative() && path.components().count() > 1
+    });
+    called.unwrap_or_else(|| "memplan".to_owned())
 }
 
 /// Checks that a plan in CSV can state what is needed to verify it.

@@ -87,6 +87,11 @@ pub(crate) fn verify(args: &VerifyArgs) -> Result<Verdict, Failure> {
         error => wrong(Some(&args.input), error),
     })?;
     write!(io::stdout(), "{}", report::verification(&plan, &verification, shown()))?;
+    if let (true, true, Input::Sequence(sequence)) = (args.execute, verification.is_right(), &input)
+    {
+        let steps = report::count(sequence.operators().len() as u64, "operator");
+        writeln!(io::stdout(), "executed {steps}: each read what it should")?;
+    }
     Ok(if verification.is_right() { Verdict::Good } else { Verdict::Bad })
 }
 

@@ -42,11 +42,10 @@ pub fn conflict(
         ]));
     }
     let sum: u128 = roots.iter().map(|&root| u128::from(problem.padded_size(root))).sum();
-    let _ = writeln!(
-        text,
-        "  {:>10}  together",
-        format!("{:#}", Size(Bytes::try_from(sum).unwrap_or(Bytes::MAX)))
-    );
+    if roots.len() > 1 {
+        let sum = Size(Bytes::try_from(sum).unwrap_or(Bytes::MAX));
+        let _ = writeln!(text, "  {:>10}  together", format!("{sum:#}"));
+    }
     let crowd = problem.lower_bound_of(&roots);
     let (step, live) = (steps.short_name(crowd.peak_step), Size(crowd.bytes));
     let reason = if live.0 > capacity {
@@ -59,7 +58,9 @@ pub fn conflict(
     };
     text.push_str(&wrapped(&reason, 0));
     text.push_str(&wrapped(
-        if conflict.irreducible {
+        if roots.len() == 1 {
+            "It must shrink or lie outside the pool."
+        } else if conflict.irreducible {
             "One of these must shrink. Without any one of them, the others listed here fit; other chunks may still not fit."
         } else {
             "At least one of these must shrink. Fewer of them may already not fit; --effort extends the search."

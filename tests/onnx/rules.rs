@@ -209,7 +209,7 @@ fn symbolic_sizes_are_given_by_name() {
     assert_eq!(describe(&read_with(&[("batch", 2)]).unwrap()), expected);
     assert_eq!(
         read_with(&[]).unwrap_err().to_string(),
-        "a size is not known before the run; give the most that each N can be, with\n  --dim batch=N\n  batch, dimension 0 of 'x', an input of the graph: the model leaves it open"
+        "a size is not known before the run; give the upper bound of each N, with\n  --dim batch=N\n  batch, dimension 0 of 'x', an input of the graph: the model leaves it open"
     );
     assert_eq!(
         read_with(&[("btach", 2)]).unwrap_err().to_string(),
@@ -804,7 +804,7 @@ fn functions_that_call_themselves_are_refused() {
 #[rstest]
 #[case::unknown_operator(
     "in x:f32[2]\ny = Mystery(x)",
-    "a size is not known before the run; give the most that each N can be, with\n  --shape y=SHAPE\nSHAPE is the largest size of each dimension, such as 1x128x768\n  the shape of 'y', made by operator Mystery (which makes 'y'): memplan does not know operators of type Mystery"
+    "a size is not known before the run; give the upper bound of each N, with\n  --shape y=SHAPE\nSHAPE is the largest size of each dimension, such as 1x128x768\n  the shape of 'y', made by operator Mystery (which makes 'y'): memplan does not know operators of type Mystery"
 )]
 #[case::a_wide_slope(
     "in x:f32[1,1,2,1]\nin s:f32[2,1,3]\ny = PRelu(x, s)\nout y",

@@ -172,7 +172,7 @@ fn one_error_lists_all_open_sizes() {
         v = Add(x, x)";
     assert_eq!(
         error(text),
-        "4 sizes are not known before the run; give the most that each N can be, with
+        "4 sizes are not known before the run; give the upper bound of each N, with
   --dim batch=N,rows=N --shape 'x=?x3xN' --shape u=N
 or give some of them, and one size for all others with --dim-default N
   batch, dimension 0 of 'x', an input of the graph: the model leaves it open
@@ -186,7 +186,7 @@ or give some of them, and one size for all others with --dim-default N
 fn each_open_size_of_a_tensor_counts() {
     let message = error("in x:f32[?,3,?]\ny = Neg(x)");
     let expected =
-        "2 sizes are not known before the run; give the most that each of N, M can be, with
+        "2 sizes are not known before the run; give the upper bound of each of N, M, with
   --shape x=Nx3xM
 or give some";
     assert!(message.starts_with(expected), "{message}");

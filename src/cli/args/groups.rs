@@ -59,7 +59,7 @@ pub(crate) struct InputArgs {
     /// By default they lie inside the output where possible, so that nothing is left to copy.
     #[arg(long, help_heading = SHARING)]
     no_gathers: bool,
-    /// In-place profile of the kernels [default: rows].
+    /// Kernels that may write over an input [default: rows].
     #[arg(long, value_name = "PROFILE", value_parser = profiles(), conflicts_with = "no_inplace", help_heading = SHARING)]
     inplace: Option<InPlace>,
     /// Kernels of a .tflite model, or a file of profiles for ONNX.

@@ -81,7 +81,7 @@ pub(super) fn steps(text: &str) -> Result<Range<Step>, String> {
 }
 
 pub(super) fn capacity(text: &str) -> Result<u64, String> {
-    let expected = "expected a size of at least a byte, such as 1048576, 64KiB or 1.5MiB";
+    let expected = "expected a size of at least a byte, such as 1048576, 64KiB or 1.5MiB; units are B, KB, MB, GB, KiB, MiB and GiB";
     size(text).filter(|&bytes| bytes > 0).ok_or_else(|| expected.to_owned())
 }
 

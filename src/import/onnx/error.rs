@@ -309,8 +309,8 @@ fn open_sizes(open: &[OpenSize]) -> String {
     };
     let give = match (names.is_empty() && tensors.is_empty(), values.is_empty()) {
         (true, _) => "give the value V of the input, with".to_owned(),
-        (false, true) => format!("give the most that {letters} can be, with"),
-        (false, false) => format!("give the most that {letters} can be, and each value V, with"),
+        (false, true) => format!("give the upper bound of {letters}, with"),
+        (false, false) => format!("give the upper bound of {letters} and each value V, with"),
     };
     let mut text = format!("{what} not known before the run; {give}\n  {}", words.join(" "));
     if count > 1 && open.iter().all(|size| size.axis.is_some()) {

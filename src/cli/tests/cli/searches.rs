@@ -112,6 +112,10 @@ fn chunks_that_do_not_fit_are_explained() {
     assert_eq!(run.code, 1);
     let text = "At step 5, 14.0 KiB (14 336 B) of them are alive: 1 B more than the capacity.";
     assert!(run.out.contains(text), "{}", run.out);
+    let run = memplan(&["explain", TIED, "--strategy", "optimal", "--capacity", "5000"]);
+    assert!(run.out.contains("this chunk alone does not.\n"), "{}", run.out);
+    assert!(run.out.ends_with("\nIt must shrink or lie outside the pool.\n"), "{}", run.out);
+    assert!(!run.out.contains("together"), "{}", run.out);
     let run = memplan(&["explain", TIED, "--strategy", "optimal", "--capacity", "15360"]);
     assert_eq!((run.code, run.err.as_str()), (0, ""));
     let text = "It fits: pool 15.0 KiB (15 360 B), capacity 15.0 KiB (15 360 B).\n\

@@ -201,7 +201,7 @@ impl Reader<'_> {
             .filter(|&content_end| content_end <= end)
             .ok_or_else(|| {
                 not_onnx(format!(
-                    "the field at byte {start} says {length} bytes; they are not there"
+                    "the field at byte {start} claims {length} bytes, but the file ends before that"
                 ))
             })?;
         Ok(start..content_end)
