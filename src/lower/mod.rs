@@ -25,12 +25,12 @@ mod ties;
 
 use std::fmt;
 
-use tracing::debug;
+use tracing::{Level, debug, enabled};
 
 use crate::{
     Bytes, Problem, SequenceError,
     problem::{ChunkId, ProblemError, RejectReason},
-    sequence::{OpSequence, TensorId},
+    sequence::{OpSequence, Origin, TensorId},
 };
 use bytes::RunChunk;
 pub(crate) use cells::{Cells, Placing};
@@ -141,6 +141,7 @@ impl fmt::Display for Obstacle {
 /// if an operator has a body, which only a [`Planner`](crate::Planner) can lower.
 pub fn lower(sequence: &OpSequence, options: LoweringOptions) -> Result<Lowered, SequenceError> {
     let lowered = lower_apart(sequence, options, Placing::default(), Grain::Chunks)?;
+    lowered.log(sequence);
     if !options.gathers || !sequence.has_gathers() {
         return Ok(lowered);
     }
@@ -174,16 +175,36 @@ pub(crate) fn lower_apart(
         }
         drafted => drafted?,
     };
-    let lowered = build(sequence, &places, links, lives.as_ref())?;
-    debug!(
-        target: "memplan::lower",
-        operators = sequence.operators().len(),
-        tensors = sequence.tensors().len(),
-        chunks = lowered.problem.len(),
-        links = lowered.problem.links_taken(),
-        "lowered",
-    );
-    Ok(lowered)
+    build(sequence, &places, links, lives.as_ref())
+}
+
+impl Lowered {
+    /// Logs what was lowered, and the requests that were not accepted. What is lowered to try other choices is not
+    /// logged.
+    pub(crate) fn log(&self, sequence: &OpSequence) {
+        if !enabled!(target: "memplan::lower", Level::DEBUG) {
+            return;
+        }
+        let name = |tensor: TensorId| &*sequence.tensor(tensor).name;
+        for &Refused { output, input, obstacle } in &self.refused {
+            let Origin::Output { step, .. } = sequence.tensor(output).origin else { continue };
+            let operator = sequence.operator_name(step);
+            let other = match obstacle {
+                Obstacle::Alias(other) => Some(name(other)),
+                Obstacle::RejectReason(_) => None,
+            };
+            let (output, input) = (name(output), name(input));
+            debug!(target: "memplan::lower", operator, output, input, other, reason = %obstacle, "in-place request dropped");
+        }
+        debug!(
+            target: "memplan::lower",
+            operators = sequence.operators().len(),
+            tensors = sequence.tensors().len(),
+            chunks = self.problem.len(),
+            links = self.problem.links_taken(),
+            "lowered",
+        );
+    }
 }
 
 /// The limits of overlaps that may lead to different plans, ascending; see

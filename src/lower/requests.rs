@@ -2,8 +2,6 @@
 
 use std::collections::HashSet;
 
-use tracing::debug;
-
 use crate::{
     Bytes, SequenceError, Step,
     lower::{
@@ -196,27 +194,23 @@ impl WriteDependency<'_> {
         Ok(Ok(Request { overwriter, overwritten: holder, offset, below, required }))
     }
 
-    /// Reports a dropped request as an event and a dropped requirement as an error.
+    /// Records a dropped request, and reports a dropped requirement as an error.
     fn refuse(&self, sequence: &OpSequence, obstacle: Obstacle) -> Result<Refused, SequenceError> {
+        let (output, input) = (self.output, self.overwrite.input);
+        if !self.overwrite.required {
+            return Ok(Refused { output, input, obstacle });
+        }
         let name = |tensor: TensorId| sequence.tensor(tensor).name.to_string();
         let operator = sequence.operator_name(self.step);
-        let (output, input) = (name(self.output), name(self.overwrite.input));
-        match obstacle {
-            Obstacle::Alias(other) if self.overwrite.required => {
+        let (output, input) = (name(output), name(input));
+        Err(match obstacle {
+            Obstacle::Alias(other) => {
                 let other = name(other);
-                Err(SequenceError::RequiredOverwriteOfAlias { operator, output, input, other })
+                SequenceError::RequiredOverwriteOfAlias { operator, output, input, other }
             }
-            Obstacle::RejectReason(reason) if self.overwrite.required => {
-                Err(SequenceError::RequiredOverwrite { operator, output, input, reason })
+            Obstacle::RejectReason(reason) => {
+                SequenceError::RequiredOverwrite { operator, output, input, reason }
             }
-            Obstacle::Alias(_) | Obstacle::RejectReason(_) => {
-                let other = match obstacle {
-                    Obstacle::Alias(other) => Some(name(other)),
-                    Obstacle::RejectReason(_) => None,
-                };
-                debug!(target: "memplan::lower", operator, output, input, other, reason = %obstacle, "in-place request dropped");
-                Ok(Refused { output: self.output, input: self.overwrite.input, obstacle })
-            }
-        }
+        })
     }
 }

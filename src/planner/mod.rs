@@ -273,6 +273,9 @@ impl<'a> Planner<'a> {
         let flat = self.flatten(sequence)?;
         let planner = self.after(start);
         let prepared = planner.prepare_flat(input, &flat.sequence, &flat.bodies, Grain::Chunks);
+        if let Ok(prepared) = &prepared {
+            prepared.lowered.log(&flat.sequence);
+        }
         let plan = match prepared.and_then(|prepared| prepared.best(input)) {
             Ok(plan) if self.has_choice(&plan) => {
                 self.after(start).with_fewer_overlaps(sequence, plan)

@@ -204,6 +204,9 @@ fn final_decisions_are_logged_by_name() {
     assert_eq!(decisions.matches("written over").count(), 21, "{decisions}");
     assert!(decisions.contains("chunk=\"/l.0.1/Softmax_output_0\""), "{decisions}");
     assert!(!decisions.contains("request dropped"), "{decisions}");
+    let requests = logged("memplan::lower=debug");
+    assert_eq!(requests.matches("request dropped").count(), 10, "{requests}");
+    assert_eq!(requests.matches("lowered").count(), 1, "{requests}");
 }
 
 /// Four tensors of a byte fill four cells of 16 bytes, so that an overlap saves bytes that it would not save without
