@@ -13,7 +13,7 @@ use crate::{
         in_buffers,
         kept::kept,
         pool_title, printable,
-        reasons::Reasons,
+        reasons::{Reasons, sentences},
         scoped, short,
         times::Times,
     },
@@ -105,9 +105,9 @@ fn explain_peak(out: &mut String, plan: &Plan, times: Times<'_>) {
         let is_idle =
             |&(at, _): &&(usize, Bytes)| !reasons.is_used(*at, peak.step) && kept(*at).is_none();
         let idle = alive.iter().take(SHOWN).filter(is_idle);
-        let sentences =
-            idle.filter_map(|&(at, _)| Some(reasons.last(at)?.sentence(plan, at, times)));
-        sentences.take(REASONS).for_each(|sentence| out.push_str(&wrapped(&sentence, 0)));
+        let found = idle.filter_map(|&(at, _)| Some((at, reasons.last(at)?)));
+        let sentences = sentences(plan, found, times).into_iter().take(REASONS);
+        sentences.for_each(|sentence| out.push_str(&wrapped(&sentence, 0)));
     }
 }
 

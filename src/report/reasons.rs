@@ -1,11 +1,11 @@
 //! The reasons why chunks are alive at the peak although its operator does not use them: what reads them later.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use crate::{
     Plan, Step,
     plan::TensorPlace,
-    report::{StepNames, short, times::Times},
+    report::{StepNames, printable, short, times::Times},
     sequence::TensorId,
 };
 
@@ -38,6 +38,48 @@ impl Reason<'_> {
             }
         }
     }
+}
+
+/// The reasons of chunks in sentences. Chunks that an operator reads together have one sentence.
+pub(super) fn sentences<'a>(
+    plan: &Plan,
+    found: impl Iterator<Item = (usize, Reason<'a>)>,
+    times: Times<'_>,
+) -> Vec<String> {
+    let mut groups: Vec<(Reason<'a>, Vec<usize>)> = Vec::new();
+    for (chunk, reason) in found {
+        let read_in = |reason: &Reason<'_>| match reason {
+            Reason::Read { step, is_view: false, .. } => Some(*step),
+            _ => None,
+        };
+        let step = read_in(&reason);
+        match groups.iter_mut().find(|(other, _)| step.is_some() && read_in(other) == step) {
+            Some((_, chunks)) => chunks.push(chunk),
+            None => groups.push((reason, vec![chunk])),
+        }
+    }
+    let sentence = |(reason, chunks): (Reason<'a>, Vec<usize>)| match (&chunks[..], reason) {
+        (_, Reason::Read { step, .. }) if chunks.len() > 1 => {
+            let (names, step) = (names(plan, &chunks), times.short_name(step));
+            format!("{names} are kept for {step}, which reads them.")
+        }
+        (_, reason) => reason.sentence(plan, chunks[0], times),
+    };
+    groups.into_iter().map(sentence).collect()
+}
+
+/// The names of chunks, shortened where they can still be told apart.
+fn names(plan: &Plan, chunks: &[usize]) -> String {
+    let full = chunks.iter().map(|&chunk| &*plan.chunks[chunk].name);
+    let shortened: Vec<String> = full.clone().map(short).collect();
+    let is_told_apart = shortened.iter().collect::<HashSet<_>>().len() == shortened.len();
+    let mut names = if is_told_apart {
+        shortened
+    } else {
+        full.map(|name| printable(name).into_owned()).collect()
+    };
+    let last = names.pop().unwrap_or_default();
+    format!("{} and {last}", names.join(", "))
 }
 
 /// The tensors of a plan by their places in it.
