@@ -27,11 +27,12 @@ mod verify;
 
 use std::{
     io::{self, IsTerminal, Write},
+    path::Path,
     process::ExitCode,
     sync::atomic::{AtomicBool, Ordering},
 };
 
-use clap::Parser;
+use clap::{Parser, error::ErrorKind};
 use memplan::report::printable;
 use tracing_subscriber::{filter::Targets, fmt, layer::SubscriberExt, util::SubscriberInitExt};
 
@@ -68,8 +69,22 @@ impl From<io::Error> for Failure {
     }
 }
 
+/// Prints the help that was asked for, or what is wrong with the arguments.
+fn misused(error: &clap::Error) -> ExitCode {
+    let _ = error.print();
+    let first = std::env::args().nth(1).filter(|_| error.kind() == ErrorKind::InvalidSubcommand);
+    if let Some(file) = first.filter(|first| Path::new(first).is_file()) {
+        let _ =
+            writeln!(io::stderr(), "\n  tip: to plan this file: memplan plan {}", printable(&file));
+    }
+    ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
+}
+
 fn main() -> ExitCode {
-    let arguments = Arguments::parse();
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => return misused(&error),
+    };
     QUIET.store(arguments.quiet, Ordering::Relaxed);
     VERBOSE.store(arguments.verbose > 0, Ordering::Relaxed);
     trace(&arguments);

@@ -23,7 +23,7 @@ struct Row<'a> {
     elsewhere: Option<String>,
 }
 
-/// Lists the offset, size, steps and name of every tensor, in the order of the sequence, and then
+/// Lists the offset, size, steps of its chunk, and name of every tensor, in the order of the sequence, and then
 /// of the chunks that hold no tensor, such as workspaces. For the plan of a problem, lists every
 /// chunk. Offsets and sizes are in bytes; in several pools, an offset names its pool, as `sram+1024`.
 #[must_use]
@@ -33,15 +33,17 @@ pub fn offsets(plan: &Plan) -> String {
         rows.iter().map(cell).chain([heading.len()]).max().unwrap_or(0)
     };
     let widths = (width("offset", |row| row.offset.len()), width("size", |row| row.size.len()));
-    let steps = width("alive in", |row| row.steps.len());
+    let has_tensors = !plan.tensors.is_empty();
+    let (what, alive) =
+        if has_tensors { ("tensor", "chunk alive in") } else { ("chunk", "alive in") };
+    let steps = width(alive, |row| row.steps.len());
     // Steps with many digits leave no room for names.
     let has_room = widths.0 + widths.1 + steps + MIN_NAME <= WIDTH;
     let columns = |offset: &str, size: &str, life: &str| {
         let numbers = format!("{offset:>0$}  {size:>1$}  ", widths.0, widths.1);
         if has_room { format!("{numbers}{life:<steps$}  ") } else { numbers }
     };
-    let what = if plan.tensors.is_empty() { "chunk" } else { "tensor" };
-    let mut table = line(vec![text(columns("offset", "size", "alive in") + what)]);
+    let mut table = line(vec![text(columns("offset", "size", alive) + what)]);
     for row in &rows {
         let mut parts = vec![text(columns(&row.offset, &row.size, &row.steps))];
         parts.push(name(printable(row.name)));

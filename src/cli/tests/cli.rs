@@ -86,6 +86,7 @@ fn the_help_of_plan_has_headings_and_fits_in_two_screens() {
 
 #[rstest]
 #[case::no_such_command(&["draw"], "unrecognized subcommand 'draw'")]
+#[case::no_command(&["tests/models/encoder.onnx"], "tip: to plan this file: memplan plan tests/models/encoder.onnx")]
 #[case::no_such_strategy(&["plan", "--strategy", "best-guess"], "invalid value 'best-guess' for '--strategy <NAME>'")]
 #[case::no_such_file(&["plan", "nowhere.json"], "memplan: nowhere.json: No such file or directory")]
 #[case::a_folder(&["plan", "src", "--format", "json"], "memplan: src: Is a directory")]

@@ -124,7 +124,7 @@ fn the_table_of_a_plan_holds_every_offset() {
     let plan: Value = serde_json::from_str(&run.out).unwrap();
     let run = memplan(&["plan", EXAMPLE, "--table", "-q"]);
     let (_, table) = run.out.split_once("\n\n").unwrap();
-    assert!(table.starts_with("offset  size  alive in    tensor\n"), "{table}");
+    assert!(table.starts_with("offset  size  chunk alive in  tensor\n"), "{table}");
     let tensors = plan["tensors"].as_array().unwrap();
     assert_eq!(table.lines().count(), tensors.len() + 1);
     for (line, tensor) in table.lines().skip(1).zip(tensors) {
@@ -140,7 +140,7 @@ fn the_table_of_a_plan_holds_every_offset() {
     let run = memplan_with(&["plan", "-", "--format", "json", "--table"], None, text);
     let table = run.out.split_once("\n\n").map_or("", |(_, table)| table);
     assert!(
-        table.contains("step 0    x\n") && table.contains("step 0    a.workspace\n"),
+        table.contains("step 0          x\n") && table.contains("step 0          a.workspace\n"),
         "{}",
         run.out
     );
