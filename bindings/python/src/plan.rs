@@ -183,7 +183,8 @@ impl Plan {
             && problem.len() != plan.chunks.len()
         {
             let (found, wanted) = (plan.chunks.len(), problem.len());
-            let words = format!("the plan has {found} chunks, but the problem has {wanted}");
+            let found = memplan::report::count(found as u64, "chunk");
+            let words = format!("the plan has {found}, but the problem has {wanted}");
             return Err(value_error(words));
         }
         Ok(Self::new(plan, input, &Options::default(), false))
