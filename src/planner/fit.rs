@@ -60,7 +60,18 @@ impl Planner<'_> {
         input: impl Into<InputRef<'i>>,
         capacity: Bytes,
     ) -> Result<PlanFit, PlanError> {
-        let input = input.into();
+        let answer = self.fit_by_any_choices(input.into(), capacity)?;
+        if let PlanFit::Yes(plan) = &answer {
+            plan.log_decisions();
+        }
+        Ok(answer)
+    }
+
+    fn fit_by_any_choices(
+        &self,
+        input: InputRef<'_>,
+        capacity: Bytes,
+    ) -> Result<PlanFit, PlanError> {
         let start = Instant::now();
         let limited = match self.fit_with_first_choices(input, capacity) {
             Ok(PlanFit::Yes(plan)) => {
@@ -103,13 +114,16 @@ impl Planner<'_> {
             let (answer, layout) = planner.fit_layout(&lowered.problem, capacity)?;
             Ok(answer(prepared.plan(input, lowered, &layout)))
         };
-        if let Some(gathered) = &prepared.gathered
-            && let Ok(PlanFit::Yes(plan)) = fit(&prepared.of_gathered(), gathered)
-        {
-            return Ok(PlanFit::Yes(plan));
+        let gathered = prepared.gathered.as_ref();
+        let answer = match gathered.map(|gathered| fit(&prepared.of_gathered(), gathered)) {
+            Some(Ok(PlanFit::Yes(plan))) => PlanFit::Yes(plan),
+            // A plan with all copies may fit where one without them does not.
+            _ => fit(&prepared.planner.after(lowered), &prepared.lowered)?,
+        };
+        if let (PlanFit::Yes(_), Some(sequence)) = (&answer, input.sequence()) {
+            prepared.lowered.log(sequence);
         }
-        // A plan with all copies may fit where one without them does not.
-        fit(&prepared.planner.after(lowered), &prepared.lowered)
+        Ok(answer)
     }
 
     /// Returns the strategy's layout if it fits. Otherwise, if the strategy searches, searches for

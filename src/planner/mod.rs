@@ -274,7 +274,7 @@ impl<'a> Planner<'a> {
         let planner = self.after(start);
         let prepared = planner.prepare_flat(input, &flat.sequence, &flat.bodies, Grain::Chunks);
         if let Ok(prepared) = &prepared {
-            prepared.lowered.log(&flat.sequence);
+            prepared.lowered.log(sequence);
         }
         let plan = match prepared.and_then(|prepared| prepared.best(input)) {
             Ok(plan) if self.has_choice(&plan) => {

@@ -199,14 +199,17 @@ fn each_v_logs_more() {
 /// At `debug`, each decision is logged once and by name; what was tried, at `trace`.
 #[test]
 fn final_decisions_are_logged_by_name() {
-    let logged = |log| memplan_with(&["plan", "tests/models/encoder.onnx"], Some(log), "").err;
-    let decisions = logged("memplan::links=debug");
-    assert_eq!(decisions.matches("written over").count(), 21, "{decisions}");
-    assert!(decisions.contains("chunk=\"/l.0.1/Softmax_output_0\""), "{decisions}");
-    assert!(!decisions.contains("request dropped"), "{decisions}");
-    let requests = logged("memplan::lower=debug");
-    assert_eq!(requests.matches("request dropped").count(), 10, "{requests}");
-    assert_eq!(requests.matches("lowered").count(), 1, "{requests}");
+    for capacity in [&[][..], &["--capacity", "1MiB"]] {
+        let args = [&["plan", "tests/models/encoder.onnx"], capacity].concat();
+        let logged = |log| memplan_with(&args, Some(log), "").err;
+        let decisions = logged("memplan::links=debug");
+        assert_eq!(decisions.matches("written over").count(), 21, "{decisions}");
+        assert!(decisions.contains("chunk=\"/l.0.1/Softmax_output_0\""), "{decisions}");
+        assert!(!decisions.contains("request dropped"), "{decisions}");
+        let requests = logged("memplan::lower=debug");
+        assert_eq!(requests.matches("request dropped").count(), 10, "{requests}");
+        assert_eq!(requests.matches("lowered").count(), 1, "{requests}");
+    }
 }
 
 /// Four tensors of a byte fill four cells of 16 bytes, so that an overlap saves bytes that it would not save without
