@@ -2,7 +2,7 @@
 
 use std::{
     io::{self, Write},
-    path::Path,
+    path::{Path, PathBuf},
     time::{Duration, Instant},
 };
 
@@ -47,13 +47,14 @@ pub(crate) fn demo() -> Result<Verdict, Failure> {
     Ok(Verdict::Good)
 }
 
-/// How a person in this folder calls the command.
+/// The relative path by which the command was called; otherwise its name.
 fn command() -> String {
-    let called = std::env::args().next().filter(|called| {
-        let path = Path::new(called);
-        path.is_relative() && path.components().count() > 1
-    });
-    called.unwrap_or_else(|| "memplan".to_owned())
+    let called = std::env::args_os().next().map(PathBuf::from);
+    let called = called.filter(|path| path.is_relative() && path.components().count() > 1);
+    called.map_or_else(
+        || "memplan".to_owned(),
+        |path| report::printable(&path.to_string_lossy()).into_owned(),
+    )
 }
 
 /// Checks that a plan in CSV can state what is needed to verify it.

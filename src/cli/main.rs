@@ -27,7 +27,7 @@ mod verify;
 
 use std::{
     io::{self, IsTerminal, Write},
-    path::Path,
+    path::PathBuf,
     process::ExitCode,
     sync::atomic::{AtomicBool, Ordering},
 };
@@ -72,8 +72,10 @@ impl From<io::Error> for Failure {
 /// Prints the help that was asked for, or what is wrong with the arguments.
 fn misused(error: &clap::Error) -> ExitCode {
     let _ = error.print();
-    let first = std::env::args().nth(1).filter(|_| error.kind() == ErrorKind::InvalidSubcommand);
-    if let Some(file) = first.filter(|first| Path::new(first).is_file()) {
+    let is_unknown = error.kind() == ErrorKind::InvalidSubcommand;
+    let first = std::env::args_os().nth(1).map(PathBuf::from);
+    if let Some(file) = first.filter(|first| is_unknown && first.is_file()) {
+        let file = file.to_string_lossy();
         let _ =
             writeln!(io::stderr(), "\n  tip: to plan this file: memplan plan {}", printable(&file));
     }

@@ -450,6 +450,33 @@ fn padding_that_csv_cannot_hold_is_reported() {
     assert!(run.err.starts_with(words), "{}", run.err);
 }
 
+/// A name of a command that is no text is an error like any other.
+#[cfg(unix)]
+#[test]
+fn arguments_that_are_no_text_are_refused() {
+    use std::os::unix::ffi::OsStrExt;
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_memplan"));
+    let output = command.arg(std::ffi::OsStr::from_bytes(b"\xff.onnx")).output().unwrap();
+    let err = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{err}");
+    assert!(err.starts_with("error: "), "{err}");
+}
+
+#[cfg(unix)]
+#[rstest]
+#[case::of_this_folder("target/release/memplan", "target/release/memplan")]
+#[case::found_in_the_path("memplan", "memplan")]
+#[case::by_its_whole_path("/usr/bin/memplan", "memplan")]
+fn the_first_screen_names_the_command_as_it_was_called(#[case] called: &str, #[case] named: &str) {
+    use std::os::unix::process::CommandExt;
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_memplan"));
+    let out = String::from_utf8(command.arg0(called).output().unwrap().stdout).unwrap();
+    assert!(
+        out.ends_with(&format!("\nPlan a model of your own: {named} plan MODEL.onnx\n")),
+        "{out}"
+    );
+}
+
 #[test]
 fn a_reader_that_closes_the_pipe_is_not_an_error() {
     let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_memplan"));

@@ -50,6 +50,17 @@ fn a_bound_that_only_a_search_can_prove_is_called_a_claim() {
     assert_eq!((run.code, run.out.as_str()), (0, expected));
 }
 
+/// What was executed is said, so that it shows that anything was.
+#[test]
+fn an_execution_is_reported() {
+    let folder = tempfile::tempdir().unwrap();
+    let plan = folder.path().join("plan.json").display().to_string();
+    assert_eq!(memplan(&["plan", EXAMPLE, "-o", &plan]).code, 0);
+    let verified = memplan(&["verify", EXAMPLE, &plan]).out;
+    let executed = memplan(&["verify", EXAMPLE, &plan, "--execute"]).out;
+    assert_eq!(executed, verified + "executed 6 operators: each read what it should\n");
+}
+
 #[test]
 fn supplied_tensors_missing_from_the_pool_are_reported() {
     let folder = tempfile::tempdir().unwrap();
