@@ -172,7 +172,7 @@ impl<'a> Checker<'a> {
         for (at, content) in self.contents.of.iter().enumerate() {
             let Some(content) = content else { continue };
             let &Content { memory, written, begin, low, .. } = content;
-            let owner = Owner { name: self.name(at), content: Some(at), overwritten: None };
+            let owner = Owner { name: self.name(at), content: Some(at), overwritten: None, beside: None };
             found.extend(self.destroys(at, content));
             if let Some(old) =
                 content.overwrites.filter(|&old| self.contents.gathered.is_shared(old))
@@ -186,7 +186,8 @@ impl<'a> Checker<'a> {
                 rectangles.push((memory, Rectangle { owner, begin: written, end, low, high }));
             }
             rectangles.extend(self.contents.outside(content).into_iter().map(|bytes| {
-                let (owner, low, high) = (owner.clone(), bytes.start, bytes.end);
+                let owner = Owner { beside: content.overwrites, ..owner.clone() };
+                let (low, high) = (bytes.start, bytes.end);
                 (memory, Rectangle { owner, begin: written, end: begin, low, high })
             }));
             rectangles.extend(self.contents.needs(at).map(|Need { low, high, end }| {
@@ -196,7 +197,7 @@ impl<'a> Checker<'a> {
         rectangles.extend(self.workspaces.iter().map(|workspace| {
             let begin = workspace.step as Step;
             let (low, high) = (workspace.interval.low, workspace.interval.high);
-            let owner = Owner { name: &workspace.name, content: None, overwritten: None };
+            let owner = Owner { name: &workspace.name, content: None, overwritten: None, beside: None };
             (workspace.interval.memory, Rectangle { owner, begin, end: begin + 1, low, high })
         }));
         rectangles.sort_by_key(|(memory, _)| *memory);
@@ -266,9 +267,15 @@ impl<'a> Checker<'a> {
             })
         };
         let is_written = x.owner.overwritten.is_some() || y.owner.overwritten.is_some();
+        // Padding may overlap that of a relative of the overwritten content, as that content may.
+        let is_beside = |new: &Rectangle<Owner<'_>>, other: &Rectangle<Owner<'_>>| {
+            let relatives = new.owner.beside.zip(other.owner.content);
+            relatives.is_some_and(|(old, other)| gathered.related(old, other))
+        };
         real(x).zip(real(y)).is_some_and(|(of_x, of_y)| {
             // Writing destroys no padding.
-            let is_padding = is_written && of_x.1.max(of_y.1) >= of_x.2.min(of_y.2);
+            let is_padding = (is_written || is_beside(x, y) || is_beside(y, x))
+                && of_x.1.max(of_y.1) >= of_x.2.min(of_y.2);
             is_padding || is_harmless(x, y) || is_harmless(y, x) || gathered.may_share(of_x, of_y)
         })
     }
@@ -408,6 +415,8 @@ struct Owner<'a> {
     content: Option<usize>,
     /// The content that it is written over, if this is the step in which it is written.
     overwritten: Option<usize>,
+    /// The content that it is written over, for bytes that this one does not need in that step.
+    beside: Option<usize>,
 }
 
 fn pool_only((_, content): &(usize, &Content)) -> bool {

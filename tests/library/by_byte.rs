@@ -438,6 +438,32 @@ fn padding_may_lie_on_a_part_on_another_stream() {
     assert_eq!((verify(&sequence, &plan), execute(&sequence, &plan)), (vec![], vec![]));
 }
 
+/// `w` is written over one byte of `x`, of which only that byte is still needed, and its padding lies on that of `t`,
+/// the neighbour of `x` in `z`.
+#[test]
+fn padding_may_lie_on_that_of_the_neighbour_of_an_overwritten_part() {
+    let sequence = OpSequence::builder()
+        .operator(Operator::new("m").output(Output::new("t", 1)).output(Output::new("x", 4)))
+        .operator(
+            Operator::new("n")
+                .inputs(["t", "x"])
+                .output(Output::new("z", 5).gathers("t", 0).gathers("x", 1)),
+        )
+        .operator(
+            Operator::new("v")
+                .inputs(["x", "z"])
+                .output(Output::new("v", 1).reads_at("x", 1).required()),
+        )
+        .operator(Operator::new("k").inputs(["v"]).output(Output::new("w", 1).overwrites("v")))
+        .operator(Operator::new("r").inputs(["t"]))
+        .build()
+        .unwrap();
+    let plan = Planner::new().padding(5).plan(&sequence).unwrap();
+    assert_eq!(plan.parts.len(), 2, "t and x lie in z");
+    assert_eq!(plan.offset("w"), plan.offset("v"));
+    assert_eq!((verify(&sequence, &plan), execute(&sequence, &plan)), (vec![], vec![]));
+}
+
 /// `y` lies in the memory of the caller, because it must be written over `x`; so do its bytes, read one by one.
 #[test]
 fn bytes_of_an_update_outside_the_pool_are_not_in_it() {
