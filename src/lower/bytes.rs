@@ -13,8 +13,9 @@ use smallvec::{SmallVec, smallvec};
 use crate::{
     Bytes,
     lower::{
+        clocks,
         place::{DraftChunk, Places, Source},
-        runs::{Run, runs},
+        runs::{runs, runs_on_streams},
     },
     problem::ChunkId,
     sequence::{OpSequence, TensorId},
@@ -57,6 +58,8 @@ pub(super) fn split(sequence: &OpSequence, places: &mut Places, outside: bool) {
     for (step, operator) in sequence.operators().iter().enumerate() {
         operator.inputs.iter().chain(&operator.outputs).for_each(|&tensor| add(step, tensor));
     }
+    let clocks = (sequence.streams() > 1).then(|| clocks::operators(sequence));
+    let stream = |step: usize| sequence.operators().get(step).map_or(0, |one| one.stream);
     let end = sequence.operators().len();
     sequence.outputs().iter().for_each(|&output| add(end, output));
     for (at, mut uses) in uses.into_iter().enumerate() {
@@ -68,7 +71,14 @@ pub(super) fn split(sequence: &OpSequence, places: &mut Places, outside: bool) {
         }
         // All of it is there in the first step.
         uses.push((0..size, 0));
-        let runs = runs(&uses);
+        let runs: Vec<Range<Bytes>> = match &clocks {
+            None => bytes_of(runs(&uses)),
+            Some(clocks) => bytes_of(runs_on_streams(&uses, sequence.streams(), stream, |steps| {
+                let mut is_kept = false;
+                let clock = clocks.end_of(steps.inspect(|&step| is_kept |= step == end));
+                (clock, is_kept)
+            })),
+        };
         if (2..=MAX_RUNS).contains(&runs.len()) {
             places.split(ChunkId::from_index(at), &runs);
         }
@@ -86,6 +96,11 @@ pub(super) fn split(sequence: &OpSequence, places: &mut Places, outside: bool) {
     }
 }
 
+/// The bytes of runs, without their ends.
+fn bytes_of<K>(runs: Vec<(Range<Bytes>, K)>) -> Vec<Range<Bytes>> {
+    runs.into_iter().map(|(bytes, _)| bytes).collect()
+}
+
 impl Places {
     /// The chunk of a tensor and its bytes there.
     fn bytes(&self, sequence: &OpSequence, tensor: TensorId) -> Option<(ChunkId, Range<Bytes>)> {
@@ -94,10 +109,10 @@ impl Places {
         Some((chunk, low..low.saturating_add(size)))
     }
 
-    fn split(&mut self, whole: ChunkId, runs: &[Run]) {
+    fn split(&mut self, whole: ChunkId, runs: &[Range<Bytes>]) {
         let of_whole = self.chunks[whole.index()].clone();
         let Some(tensor) = of_whole.tensor() else { return };
-        let made = runs.iter().map(|(bytes, _)| {
+        let made = runs.iter().map(|bytes| {
             let chunk = ChunkId::from_index(self.chunks.len());
             let source = Source::Run { tensor, low: bytes.start, high: bytes.end };
             let size = bytes.end - bytes.start;

@@ -62,6 +62,21 @@ pub(super) struct OperatorClocks {
 }
 
 impl OperatorClocks {
+    /// The moment at which some operators are over; all of them, if one is none of the sequence's.
+    pub(super) fn end_of(&self, steps: impl Iterator<Item = usize>) -> Clock {
+        let mut end: Option<Clock> = None;
+        for step in steps {
+            let clocks = self.after.get(step).map_or(&self.after[..], std::slice::from_ref);
+            for clock in clocks {
+                match &mut end {
+                    Some(end) => join(end, clock),
+                    None => end = Some(clock.clone()),
+                }
+            }
+        }
+        end.unwrap_or_default()
+    }
+
     /// Returns whether an operator is over before another one begins.
     pub(super) fn is_before(&self, first: usize, then: usize) -> bool {
         self.after[first].iter().zip(&*self.before[then]).all(|(end, begin)| end <= begin)

@@ -1,4 +1,4 @@
-//! Runs of bytes, each with the last step that uses it.
+//! Runs of bytes, each with the end of its uses.
 
 use std::{collections::BTreeMap, ops::Range};
 
@@ -10,17 +10,31 @@ pub(super) type Run = (Range<Bytes>, usize);
 /// Splits bytes where the last step that uses them changes. The uses may overlap; bytes that none of them covers
 /// are in no run.
 pub(super) fn runs<'u>(uses: impl IntoIterator<Item = &'u Run>) -> Vec<Run> {
+    let last = |steps: &mut dyn Iterator<Item = usize>| steps.next().unwrap_or_default();
+    runs_on_streams(uses, 1, |_| 0, last)
+}
+
+/// Splits bytes where their end changes, which is computed from the last steps that use them, one for each stream that
+/// has any.
+pub(super) fn runs_on_streams<'u, K: PartialEq>(
+    uses: impl IntoIterator<Item = &'u Run>,
+    streams: usize,
+    stream: impl Fn(usize) -> usize,
+    end: impl Fn(&mut dyn Iterator<Item = usize>) -> K,
+) -> Vec<(Range<Bytes>, K)> {
     let mut events: Vec<(Bytes, bool, usize)> = Vec::new();
-    for (bytes, last) in uses.into_iter().filter(|(bytes, _)| !bytes.is_empty()) {
-        events.extend([(bytes.start, true, *last), (bytes.end, false, *last)]);
+    for (bytes, step) in uses.into_iter().filter(|(bytes, _)| !bytes.is_empty()) {
+        events.extend([(bytes.start, true, *step), (bytes.end, false, *step)]);
     }
     events.sort_unstable();
-    let (mut runs, mut from): (Vec<Run>, Bytes) = (Vec::new(), 0);
-    // The uses that cover the bytes from `from` on, counted by their last step.
-    let mut open: BTreeMap<usize, usize> = BTreeMap::new();
-    for (at, begins, last) in events {
+    let (mut runs, mut from): (Vec<(Range<Bytes>, K)>, Bytes) = (Vec::new(), 0);
+    // By stream: the uses that cover the bytes from `from` on, counted by their step.
+    let mut open: Vec<BTreeMap<usize, usize>> = vec![BTreeMap::new(); streams];
+    for (at, begins, step) in events {
         if from < at {
-            if let Some((&until, _)) = open.last_key_value() {
+            let mut lasts = open.iter().filter_map(|steps| Some(*steps.last_key_value()?.0));
+            if open.iter().any(|steps| !steps.is_empty()) {
+                let until = end(&mut lasts);
                 match runs.last_mut() {
                     Some((bytes, last)) if bytes.end == from && *last == until => bytes.end = at,
                     _ => runs.push((from..at, until)),
@@ -28,13 +42,14 @@ pub(super) fn runs<'u>(uses: impl IntoIterator<Item = &'u Run>) -> Vec<Run> {
             }
             from = at;
         }
-        let count = open.entry(last).or_default();
+        let open = &mut open[stream(step)];
+        let count = open.entry(step).or_default();
         if begins {
             *count += 1;
         } else if *count > 1 {
             *count -= 1;
         } else {
-            open.remove(&last);
+            open.remove(&step);
         }
     }
     runs
@@ -55,5 +70,18 @@ mod tests {
     #[case::with_a_gap(&[(1..2, 1), (5..6, 1)], &[(1..2, 1), (5..6, 1)])]
     fn bytes_are_split_where_the_last_use_changes(#[case] uses: &[Run], #[case] expected: &[Run]) {
         assert_eq!(runs(uses), expected);
+    }
+
+    /// Even steps run on one stream, odd ones on another.
+    #[rstest]
+    #[case::one_stream(&[(0..8, 2), (4..8, 4)], vec![(0..4, vec![2]), (4..8, vec![4])])]
+    #[case::both(&[(0..8, 2), (4..8, 3)], vec![(0..4, vec![2]), (4..8, vec![2, 3])])]
+    #[case::alike(&[(0..4, 2), (4..8, 2), (0..8, 1), (4..8, 0)], vec![(0..8, vec![2, 1])])]
+    fn on_streams_the_last_uses_of_each_are_joined(
+        #[case] uses: &[Run],
+        #[case] expected: Vec<(Range<Bytes>, Vec<usize>)>,
+    ) {
+        let runs = runs_on_streams(uses, 2, |step| step % 2, |lasts| lasts.collect::<Vec<_>>());
+        assert_eq!(runs, expected);
     }
 }

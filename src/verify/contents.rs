@@ -115,10 +115,7 @@ pub(super) fn count(
     counter.check_alignment();
     counter.check_overwriters();
     counter.keep_to_the_end();
-    // On several streams, each content lives as a whole.
-    if sequence.streams() == 1 {
-        counter.split();
-    }
+    counter.split();
     counter.contents
 }
 

@@ -172,7 +172,8 @@ impl<'a> Checker<'a> {
         for (at, content) in self.contents.of.iter().enumerate() {
             let Some(content) = content else { continue };
             let &Content { memory, written, begin, low, .. } = content;
-            let owner = Owner { name: self.name(at), content: Some(at), overwritten: None, beside: None };
+            let owner =
+                Owner { name: self.name(at), content: Some(at), overwritten: None, beside: None };
             found.extend(self.destroys(at, content));
             if let Some(old) =
                 content.overwrites.filter(|&old| self.contents.gathered.is_shared(old))
@@ -197,7 +198,8 @@ impl<'a> Checker<'a> {
         rectangles.extend(self.workspaces.iter().map(|workspace| {
             let begin = workspace.step as Step;
             let (low, high) = (workspace.interval.low, workspace.interval.high);
-            let owner = Owner { name: &workspace.name, content: None, overwritten: None, beside: None };
+            let owner =
+                Owner { name: &workspace.name, content: None, overwritten: None, beside: None };
             (workspace.interval.memory, Rectangle { owner, begin, end: begin + 1, low, high })
         }));
         rectangles.sort_by_key(|(memory, _)| *memory);

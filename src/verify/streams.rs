@@ -16,7 +16,7 @@ use crate::{
         Violation,
         chains::{ClockTreeSpace, each_meeting},
         contents::{Content, Contents},
-        places::{Interval, Memory, Places, Workspace},
+        places::{self, Interval, Memory, Places, Workspace},
         ranges,
         sweep::OVERLAP_LIMIT,
     },
@@ -98,6 +98,8 @@ struct Timed<'a> {
     chunk: Option<usize>,
     /// The tensor that it is written over, while its operator runs.
     overwritten: Option<usize>,
+    /// The same, for bytes that the tensor under it does not need then.
+    beside: Option<usize>,
     memory: Memory,
     low: Bytes,
     high: Bytes,
@@ -129,92 +131,51 @@ pub(super) fn check(
     workspaces: &[Workspace],
 ) -> Vec<Violation> {
     let order = Order::of(sequence, &sequence.waits());
-    let lives = lives(sequence, contents, &order);
-    let name = |tensor: usize| &*sequence.tensors()[tensor].name;
+    let lives = lives(sequence, contents, places, &order);
+    let checker = Checker { sequence, contents, places, order: &order, lives: &lives };
     let mut found = Vec::new();
     let mut timed: Vec<Timed<'_>> = Vec::new();
+    // Contents until the last reader of any of their bytes.
+    let mut whole: Vec<Timed<'_>> = Vec::new();
     // Bytes of overwriters while their operators run.
     let mut written_over: Vec<Timed<'_>> = Vec::new();
     for (at, content) in contents.of.iter().enumerate() {
-        let Some((content, (begin, end))) = content.as_ref().zip(lives[at].clone()) else {
-            continue;
-        };
-        let &Content { memory, written, low, high, overwrites, .. } = content;
-        let mut begin = begin;
-        if let Some(old) = overwrites {
+        let Some((content, life)) = content.as_ref().zip(lives[at].as_ref()) else { continue };
+        let mut begin = &life.begin;
+        if let Some(old) = content.overwrites {
             // It has the bytes to itself once its operator is over.
-            begin.clone_from(&order.after[index(written)]);
-            let mut own = order.before[index(written)].clone();
-            own[order.streams[index(written)]] += 1;
-            if lives[old].as_ref().is_some_and(|(_, end)| !is_over(end, &own)) {
-                let (overwriter, overwritten) = (name(at).to_owned(), name(old).to_owned());
-                found.push(Violation::OverwriteUnordered { overwriter, overwritten });
-            }
-            let while_it_runs = |overwritten, bytes: Range<Bytes>| Timed {
-                name: name(at),
-                tensor: Some(at),
-                chunk: places.chunks[at],
-                overwritten,
-                memory,
-                low: bytes.start,
-                high: bytes.end,
-                begin: order.before[index(written)].clone(),
-                end: order.after[index(written)].clone(),
-            };
-            // On several streams, each content lives as a whole.
-            let whole = contents.of[old].as_ref().map(|old| old.low..old.high);
-            let outside = ranges::outside(low..high, whole.into_iter());
-            written_over.extend(outside.into_iter().map(|bytes| while_it_runs(None, bytes)));
-            if contents.gathered.is_shared(old) {
-                // It must not destroy what shares its bytes with the overwritten content and is still needed.
-                let size = sequence.tensors()[at].size.unwrap_or(Bytes::MAX);
-                written_over.push(while_it_runs(Some(old), low..low.saturating_add(size)));
-            }
+            begin = &order.after[index(content.written)];
+            found.extend(checker.unordered(at, content, old));
+            written_over.extend(checker.while_written(at, content, old));
         }
-        if begin != end {
-            let (name, tensor, chunk) = (name(at), Some(at), places.chunks[at]);
-            let overwritten = None;
-            timed.push(Timed { name, tensor, chunk, overwritten, memory, low, high, begin, end });
-        }
+        let from_begin = |bytes: Range<Bytes>, end: &Clock| Timed {
+            begin: begin.clone(),
+            end: end.clone(),
+            ..checker.timed(at, content, bytes)
+        };
+        let needs = life.needs.iter().filter(|need| need.end != *begin);
+        timed.extend(needs.map(|need| from_begin(need.low..need.high, &need.end)));
+        let bytes = content.low..content.high;
+        whole.extend((*begin != life.end).then(|| from_begin(bytes, &life.end)));
     }
     timed.extend(workspaces.iter().map(|workspace| Timed {
         name: &workspace.name,
         tensor: None,
         chunk: Some(workspace.chunk),
         overwritten: None,
+        beside: None,
         memory: workspace.interval.memory,
         low: workspace.interval.low,
         high: workspace.interval.high,
         begin: order.before[workspace.step].clone(),
         end: order.after[workspace.step].clone(),
     }));
-    check_peak(plan, timed.iter().chain(&written_over), &mut found);
+    let of_workspaces = timed.iter().filter(|one| one.tensor.is_none());
+    check_peak(plan, whole.iter().chain(of_workspaces).chain(&written_over), &mut found);
     timed.append(&mut written_over);
     timed.sort_by_key(|one| (one.memory, one.low, one.tensor));
-    let real = |one: &Timed<'_>| {
-        let tensor = one.tensor?;
-        let size = sequence.tensors()[tensor].size.unwrap_or(Bytes::MAX);
-        let end = contents.of[tensor].as_ref()?.low.saturating_add(size);
-        Some((tensor, one.low, one.high.min(end)))
-    };
-    let gathered = &contents.gathered;
-    // A content that shares no bytes with the overwritten one cannot lie there in that step.
-    let is_harmless = |new: &Timed<'_>, other: &Timed<'_>| {
-        let related = |old| other.tensor.is_some_and(|other| gathered.related(old, other));
-        let is_same = new.tensor == other.tensor || new.overwritten == other.tensor;
-        new.overwritten.is_some_and(|old| is_same || !related(old))
-    };
-    let may_share = |x: &Timed<'_>, y: &Timed<'_>| {
-        let is_written = x.overwritten.is_some() || y.overwritten.is_some();
-        real(x).zip(real(y)).is_some_and(|(of_x, of_y)| {
-            // Writing destroys no padding.
-            let is_padding = is_written && of_x.1.max(of_y.1) >= of_x.2.min(of_y.2);
-            is_padding || gathered.may_share(of_x, of_y)
-        }) || is_harmless(x, y)
-            || is_harmless(y, x)
-    };
     let mut visit = |old: &Timed<'_>, new: &Timed<'_>| {
-        if may_share(old, new) {
+        if checker.may_share(old, new) {
             return true;
         }
         if found.len() >= OVERLAP_LIMIT {
@@ -233,39 +194,239 @@ pub(super) fn check(
     found
 }
 
+struct Checker<'a> {
+    sequence: &'a OpSequence,
+    contents: &'a Contents,
+    places: &'a Places,
+    order: &'a Order,
+    /// By tensor that was written.
+    lives: &'a [Option<Life>],
+}
+
+impl<'a> Checker<'a> {
+    fn name(&self, tensor: usize) -> &'a str {
+        &self.sequence.tensors()[tensor].name
+    }
+
+    fn size(&self, tensor: usize) -> Bytes {
+        self.sequence.tensors()[tensor].size.unwrap_or(Bytes::MAX)
+    }
+
+    /// Bytes of a content while its operator runs.
+    fn timed(&self, at: usize, content: &Content, bytes: Range<Bytes>) -> Timed<'a> {
+        let written = index(content.written);
+        Timed {
+            name: self.name(at),
+            tensor: Some(at),
+            chunk: self.places.chunks[at],
+            overwritten: None,
+            beside: None,
+            memory: content.memory,
+            low: bytes.start,
+            high: bytes.end,
+            begin: self.order.before[written].clone(),
+            end: self.order.after[written].clone(),
+        }
+    }
+
+    /// The needs of a content.
+    fn needs(&self, tensor: usize) -> impl Iterator<Item = &'a Need> + use<'a> {
+        let lives: &'a [Option<Life>] = self.lives;
+        lives[tensor].iter().flat_map(|life| &life.needs)
+    }
+
+    /// Finds bytes of an overwritten content that may be read after a content is written there.
+    fn unordered(&self, at: usize, content: &Content, old: usize) -> Option<Violation> {
+        let written = index(content.written);
+        let mut own = self.order.before[written].clone();
+        own[self.order.streams[written]] += 1;
+        // Writing destroys no padding.
+        let value = |tensor: usize| self.places.of[tensor].interval(self.size(tensor));
+        let lost = value(at)?.common(&value(old)?)?;
+        let is_lost = |need: &Need| {
+            let shares = need.low < lost.high && lost.low < need.high;
+            shares && !is_over(&need.end, &own)
+        };
+        self.needs(old).any(is_lost).then(|| Violation::OverwriteUnordered {
+            overwriter: self.name(at).to_owned(),
+            overwritten: self.name(old).to_owned(),
+        })
+    }
+
+    /// The bytes of an overwriter while its operator runs: those that the content under it does not need then, and, if
+    /// others share bytes with that content, all that it writes.
+    fn while_written(&self, at: usize, content: &Content, old: usize) -> Vec<Timed<'a>> {
+        let before = &self.order.before[index(content.written)];
+        let needed = self.needs(old).filter(|need| !is_over(&need.end, before));
+        let needed = needed.map(|need| need.low..need.high);
+        let outside = ranges::outside(content.low..content.high, needed).into_iter();
+        let beside = Some(old);
+        let mut timed: Vec<Timed<'_>> =
+            outside.map(|bytes| Timed { beside, ..self.timed(at, content, bytes) }).collect();
+        if self.contents.gathered.is_shared(old) {
+            // It must not destroy what shares its bytes with the overwritten content and is still needed.
+            let bytes = content.low..content.low.saturating_add(self.size(at));
+            timed.push(Timed { overwritten: Some(old), ..self.timed(at, content, bytes) });
+        }
+        timed
+    }
+
+    /// Returns whether two contents have the same bytes where they overlap.
+    fn may_share(&self, x: &Timed<'_>, y: &Timed<'_>) -> bool {
+        let gathered = &self.contents.gathered;
+        let real = |one: &Timed<'_>| {
+            let tensor = one.tensor?;
+            let content = self.contents.of[tensor].as_ref()?;
+            let end = content.low.saturating_add(self.size(tensor));
+            Some((tensor, one.low, one.high.min(end)))
+        };
+        // Padding may overlap that of a relative of the overwritten content, as that content may.
+        let is_beside = |new: &Timed<'_>, other: &Timed<'_>| {
+            let relatives = new.beside.zip(other.tensor);
+            relatives.is_some_and(|(old, other)| gathered.related(old, other))
+        };
+        let is_written = x.overwritten.is_some() || y.overwritten.is_some();
+        real(x).zip(real(y)).is_some_and(|(of_x, of_y)| {
+            // Writing destroys no padding.
+            let is_padding = (is_written || is_beside(x, y) || is_beside(y, x))
+                && of_x.1.max(of_y.1) >= of_x.2.min(of_y.2);
+            is_padding || gathered.may_share(of_x, of_y)
+        }) || self.is_harmless(x, y)
+            || self.is_harmless(y, x)
+    }
+
+    /// Returns whether an overwriter, while it is written, destroys nothing of another content that is needed: one that
+    /// shares no bytes with the overwritten one cannot lie there in that step.
+    fn is_harmless(&self, new: &Timed<'_>, other: &Timed<'_>) -> bool {
+        let gathered = &self.contents.gathered;
+        let related = |old| other.tensor.is_some_and(|other| gathered.related(old, other));
+        let is_same = new.tensor == other.tensor || new.overwritten == other.tensor;
+        new.overwritten.is_some_and(|old| is_same || !related(old) || self.is_last(new, other))
+    }
+
+    /// Returns whether the operator of an overwriter is the last that needs a content. Rule d says which of its inputs
+    /// it may destroy.
+    fn is_last(&self, new: &Timed<'_>, other: &Timed<'_>) -> bool {
+        let of = other.tensor.and_then(|other| self.contents.of[other].as_ref());
+        of.is_some_and(|of| {
+            let is_made = is_over(&self.order.after[index(of.written)], &new.begin);
+            is_made && is_over(&other.end, &new.end) && !of.kept
+        })
+    }
+}
+
 fn index(step: Step) -> usize {
     usize::try_from(step).unwrap_or(usize::MAX)
 }
 
-/// By written tensor: the clock at which it is supplied or its operator begins, and the clock at which its
-/// last reader is over.
-fn lives(sequence: &OpSequence, contents: &Contents, order: &Order) -> Vec<Option<(Clock, Clock)>> {
+/// When a content is needed.
+#[derive(Clone)]
+struct Life {
+    /// The clock at which it is supplied or its operator begins.
+    begin: Clock,
+    /// The clock at which the last reader of any of its bytes is over.
+    end: Clock,
+    /// All of its bytes, ascending.
+    needs: Vec<Need>,
+}
+
+/// Bytes of a content, and the clock at which their last reader is over.
+#[derive(Clone)]
+struct Need {
+    low: Bytes,
+    high: Bytes,
+    end: Clock,
+}
+
+/// The life of each content, by the tensor that was written.
+fn lives(
+    sequence: &OpSequence,
+    contents: &Contents,
+    places: &Places,
+    order: &Order,
+) -> Vec<Option<Life>> {
     let start: Clock = vec![0; order.end.len()].into();
-    let mut lives: Vec<Option<(Clock, Clock)>> = contents
-        .of
-        .iter()
-        .map(|one| one.as_ref().map(|_| (start.clone(), start.clone())))
-        .collect();
+    let mut begins = vec![start.clone(); contents.of.len()];
+    let mut ends = begins.clone();
+    let mut reads: Vec<Vec<(Range<Bytes>, &Clock)>> = vec![Vec::new(); contents.of.len()];
+    let mut read = |tensor: usize, end| {
+        let shown = contents.shown[tensor];
+        let size = |tensor: usize| sequence.tensors()[tensor].size.unwrap_or(Bytes::MAX);
+        let Some((content, bytes)) =
+            contents.of[shown].as_ref().zip(places.of[tensor].interval(size(tensor)))
+        else {
+            return;
+        };
+        // The padding is needed as long as the last byte.
+        let is_last = bytes.high == content.low.saturating_add(size(shown));
+        let high = if is_last { content.high } else { bytes.high };
+        reads[shown].push((bytes.low..high, end));
+    };
     for (step, operator) in sequence.operators().iter().enumerate() {
-        for output in &operator.outputs {
-            // A view that shares memory is a reader of the tensor that it shows.
-            let is_written = contents.shown[output.index()] == output.index();
-            if let (true, Some(life)) = (is_written, &mut lives[output.index()]) {
-                life.0.clone_from(&order.before[step]);
+        let only_shown = places::only_shown(sequence, &places.of, operator);
+        for output in operator.outputs.iter().map(|output| output.index()) {
+            // A view that shares memory is a reader of the bytes that it shows.
+            if contents.shown[output] == output {
+                begins[output].clone_from(&order.before[step]);
             }
+            join(&mut ends[contents.shown[output]], &order.after[step]);
+            read(output, &order.after[step]);
         }
-        for tensor in operator.inputs.iter().chain(&operator.outputs) {
-            if let Some((_, end)) = &mut lives[contents.shown[tensor.index()]] {
-                join(end, &order.after[step]);
+        for input in operator.inputs.iter().map(|input| input.index()) {
+            join(&mut ends[contents.shown[input]], &order.after[step]);
+            if only_shown.binary_search(&input).is_err() {
+                read(input, &order.after[step]);
             }
         }
     }
-    for (life, content) in lives.iter_mut().zip(&contents.of) {
-        if let (Some((_, end)), Some(Content { kept: true, .. })) = (life, content) {
-            join(end, &order.end);
+    for &kept in &contents.kept {
+        join(&mut ends[contents.shown[kept]], &order.end);
+        read(kept, &order.end);
+    }
+    let times = begins.into_iter().zip(ends).zip(reads);
+    let lives = contents.of.iter().zip(times).map(|(content, ((begin, end), reads))| {
+        let content = content.as_ref()?;
+        let needs = needs(content.low..content.high, &begin, reads);
+        Some(Life { begin, end, needs })
+    });
+    lives.collect()
+}
+
+/// Splits bytes that are needed from a clock on where the clock at which their last reader is over changes.
+fn needs(bytes: Range<Bytes>, begin: &Clock, mut reads: Vec<(Range<Bytes>, &Clock)>) -> Vec<Need> {
+    let mut whole = begin.clone();
+    reads.retain(|(of, end)| {
+        let is_part = *of != bytes;
+        if !is_part {
+            join(&mut whole, end);
+        }
+        is_part
+    });
+    let mut bounds: Vec<Bytes> = reads.iter().flat_map(|(of, _)| [of.start, of.end]).collect();
+    bounds.extend([bytes.start, bytes.end]);
+    bounds.retain(|bound| (bytes.start..=bytes.end).contains(bound));
+    bounds.sort_unstable();
+    bounds.dedup();
+    reads.sort_by_key(|(of, _)| of.start);
+    let mut reads = reads.into_iter().peekable();
+    let mut open: Vec<(Bytes, &Clock)> = Vec::new();
+    let mut needs: Vec<Need> = Vec::new();
+    for pair in bounds.windows(2) {
+        let (low, high) = (pair[0], pair[1]);
+        while let Some((of, end)) = reads.next_if(|(of, _)| of.start <= low) {
+            open.push((of.end, end));
+        }
+        open.retain(|&(until, _)| until > low);
+        let mut end = whole.clone();
+        for (_, clock) in &open {
+            join(&mut end, clock);
+        }
+        match needs.last_mut() {
+            Some(last) if last.end == end => last.high = high,
+            _ => needs.push(Need { low, high, end }),
         }
     }
-    lives
+    needs
 }
 
 /// Checks that the chunks listed as the peak are needed at the same time.

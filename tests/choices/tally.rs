@@ -120,7 +120,6 @@ claims! {
     plans_run_on_streams: Runs, TwoStreams, 300;
     plans_run_in_pools: Runs, TwoPools, 300;
     what_has_a_plan_is_planned: Planned, OneStream, 1000;
-    #[ignore = "bytes are not planned one by one on streams"]
     what_has_a_plan_is_planned_on_streams: Planned, TwoStreams, 1000;
     what_has_a_plan_is_planned_in_pools: Planned, TwoPools, 1000;
     what_has_no_plan: NoPlan, TwoPools, 1000;

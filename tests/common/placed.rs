@@ -35,6 +35,7 @@ struct Step {
     outputs: Vec<usize>,
     /// The size of the workspace and its place.
     workspace: (u64, u64),
+    stream: usize,
 }
 
 /// A sequence whose tensors, except the only input, lie in a pool.
@@ -46,12 +47,17 @@ pub struct Placed {
 }
 
 impl Placed {
-    /// Draws a sequence and places for its tensors.
+    /// Draws a sequence, on one stream or two, and places for its tensors.
     pub fn random(random: &mut Unstructured<'_>) -> Result<Self> {
         let input = Tensor { size: 8, made: None, tie: Tie::None, place: 0 };
         let mut drawn = Self { tensors: vec![input], steps: Vec::new(), outputs: BTreeSet::new() };
         for _ in 0..random.int_in_range(2..=8)? {
             drawn.step(random)?;
+        }
+        if random.ratio(1, 3)? {
+            for step in &mut drawn.steps {
+                step.stream = usize::from(random.ratio(1, 2)?);
+            }
         }
         for _ in 0..random.int_in_range(0..=2)? {
             let output = random.choose_index(drawn.tensors.len())?;
@@ -149,7 +155,7 @@ impl Placed {
         let mut sequence = OpSequence::builder();
         sequence.input("t0", 8);
         for (at, step) in self.steps.iter().enumerate() {
-            let mut operator = Operator::new(format!("op{at}"));
+            let mut operator = Operator::new(format!("op{at}")).on_stream(step.stream);
             operator = operator.inputs(step.inputs.iter().map(|input| format!("t{input}")));
             for &output in &step.outputs {
                 let tensor = &self.tensors[output];
@@ -297,7 +303,8 @@ impl Placed {
             let offset = if chunk.is_some() { place } else { 0 };
             json!({"name": format!("t{at}"), "chunk": chunk, "offset": offset, "size": size})
         });
-        table.plan(&tensors.collect::<Vec<_>>(), self.steps.len())
+        let is_on_one = self.steps.iter().all(|step| step.stream == 0);
+        table.plan(&tensors.collect::<Vec<_>>(), self.steps.len(), is_on_one)
     }
 }
 
@@ -353,10 +360,11 @@ impl Table {
         }
     }
 
-    fn plan(self, tensors: &[Value], steps: usize) -> Plan {
+    fn plan(self, tensors: &[Value], steps: usize, is_on_one_stream: bool) -> Plan {
         let alive = |step: usize| self.needed.iter().filter(|at| at.0 == step as u64).count();
         let most = (0..steps).map(alive).max().unwrap_or(0);
         let peak = (0..steps).find(|&step| alive(step) == most).unwrap_or(0);
+        let peak = is_on_one_stream.then_some(peak);
         let plan = json!({
             "format": "memplan-plan/2", "pool_size": self.top, "lower_bound": (most as u64).min(self.top),
             "naive_size": self.naive_size, "alignment": 1, "steps": steps, "peak_step": peak,

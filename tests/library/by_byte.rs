@@ -10,6 +10,7 @@ use arbitrary::Unstructured;
 use crate::common::{alive::check, placed::Placed, shared};
 use memplan::{
     OpSequence, Operator, Output, Plan, PlannedLink, Planner, Problem, Strategy, TensorPlace,
+    plan::Scope,
     problem::Request,
     report::{StepNames, explain, explain_json, summary, trace},
     verify::{Verifier, execute, verify},
@@ -26,6 +27,7 @@ fn budget() -> u64 {
 #[test]
 fn verify_accepts_exactly_the_placements_that_run() {
     let (right, split, wrong) = (Cell::new(0), Cell::new(0), Cell::new(0));
+    let on_streams = [Cell::new(0), Cell::new(0)];
     let one = |random: &mut Unstructured<'_>| {
         let mut placed = Placed::random(random)?;
         let Some(sequence) = placed.sequence() else { return Ok(()) };
@@ -40,7 +42,10 @@ fn verify_accepts_exactly_the_placements_that_run() {
             let add = |count: &Cell<usize>, is: bool| count.set(count.get() + usize::from(is));
             add(&right, verified.is_empty());
             add(&wrong, !verified.is_empty());
-            add(&split, verified.is_empty() && !plan.windows.is_empty());
+            let is_split = verified.is_empty() && !plan.windows.is_empty();
+            add(&split, is_split);
+            add(&on_streams[0], is_split && sequence.streams() > 1);
+            add(&on_streams[1], !verified.is_empty() && sequence.streams() > 1);
             if verified.is_empty() {
                 check(&plan, StepNames(Some(&sequence)));
             }
@@ -56,7 +61,10 @@ fn verify_accepts_exactly_the_placements_that_run() {
         Ok(())
     };
     // A busy machine needs several times as long.
-    let is_enough = || right.get().min(wrong.get()) > 100 && split.get() > 20;
+    let is_enough = || {
+        let least = right.get().min(wrong.get()).min(on_streams[1].get());
+        least > 100 && split.get().min(on_streams[0].get()) > 20
+    };
     for _ in 0..10 {
         arbtest::arbtest(one).budget_ms(budget());
         if is_enough() {
@@ -65,7 +73,11 @@ fn verify_accepts_exactly_the_placements_that_run() {
     }
     let (right, split, wrong) = (right.get(), split.get(), wrong.get());
     assert!(is_enough(), "{right} right, {split} by byte, {wrong} wrong");
-    eprintln!("{right} placements are right, {split} of them by byte, and {wrong} are wrong");
+    let [split_on_two, wrong_on_two] = on_streams.map(|count| count.get());
+    eprintln!(
+        "{right} placements are right, {split} of them by byte ({split_on_two} on two streams), \
+         and {wrong} are wrong ({wrong_on_two})"
+    );
 }
 
 /// `t` of 64 bytes has two halves: `s` is written over one, `y` over the other, which is read for longer.
@@ -83,6 +95,37 @@ fn glu() -> OpSequence {
         .output("y")
         .build()
         .unwrap()
+}
+
+/// Each half of `t` is written over on the stream that reads it last.
+#[test]
+fn the_halves_of_a_buffer_are_written_over_on_two_streams() {
+    let view = |name: &str, low| Output::new(name, 32).reads_at("t", low);
+    let sequence = OpSequence::builder()
+        .operator(Operator::new("m").output(Output::new("t", 64)))
+        .operator(Operator::new("split").inputs(["t"]).output(view("a", 0)).output(view("b", 32)))
+        .operator(
+            Operator::new("sig")
+                .inputs(["b"])
+                .output(Output::new("s", 32).overwrites("b"))
+                .on_stream(1),
+        )
+        .operator(Operator::new("neg").inputs(["a"]).output(Output::new("n", 32).overwrites("a")))
+        .operator(Operator::new("mul").inputs(["n", "s"]).output(Output::new("y", 32)))
+        .operator(Operator::new("exp").inputs(["y"]).output(Output::new("z", 32)).on_stream(1))
+        .output("z")
+        .build()
+        .unwrap();
+    let plan = Planner::new().plan(&sequence).unwrap();
+    assert_eq!((plan.pool_size, plan.scope), (96, Scope::AllChoices));
+    assert_eq!((plan.offset("n"), plan.offset("s")), (plan.offset("a"), plan.offset("b")));
+    assert_eq!((verify(&sequence, &plan), execute(&sequence, &plan)), (vec![], vec![]));
+    // `exp` may run while `mul` still reads `n`, but not before it has made `y`.
+    let mut wrong = plan.clone();
+    let place = wrong.tensors.iter_mut().find(|tensor| &*tensor.name == "n").unwrap();
+    assert!(matches!(place.place, TensorPlace::Pool { .. }));
+    place.place.clone_from(&plan.tensors.iter().find(|tensor| &*tensor.name == "b").unwrap().place);
+    assert!(!verify(&sequence, &wrong).is_empty() && !execute(&sequence, &wrong).is_empty());
 }
 
 fn glu_plan(format: u64, windows: &[[u64; 4]]) -> Value {

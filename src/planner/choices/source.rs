@@ -72,12 +72,9 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Returns whether lifetimes of bytes are planned and verified: on one stream.
-    pub(super) fn has_bytes(self) -> bool {
-        match self {
-            Self::Sequence(sequence, _) => sequence.streams() == 1,
-            Self::Problem(_) => false,
-        }
+    /// Returns whether there are lifetimes of bytes.
+    pub(super) const fn has_bytes(self) -> bool {
+        matches!(self, Self::Sequence(..))
     }
 
     /// Returns whether there are plans that no set of ties leads to: with an output further below an input, or with a
@@ -85,9 +82,8 @@ impl<'a> Source<'a> {
     pub(super) fn has_more(self, options: LoweringOptions) -> bool {
         match self {
             Self::Sequence(_, flat) => {
-                let is_in_chunks = self.has_parts(options) && !self.has_bytes();
                 let has_overlaps = overlap_distances(&flat.sequence).next().is_some();
-                is_in_chunks || has_overlaps || has_untried(&flat.sequence, options)
+                has_overlaps || has_untried(&flat.sequence, options)
             }
             Self::Problem(_) => false,
         }
