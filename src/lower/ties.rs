@@ -2,6 +2,8 @@
 
 use std::collections::HashSet;
 
+use smallvec::{SmallVec, smallvec};
+
 use crate::{
     Bytes,
     lower::{LoweringOptions, place},
@@ -82,13 +84,17 @@ pub(crate) fn has_shared_content(sequence: &OpSequence, options: LoweringOptions
 }
 
 /// Returns whether a tensor is tied to others both as what a view shows and in another way: an output gathers a view, or
-/// a view shows what gathers, what is written over an input, or what is supplied. Some plans of those are not tried.
+/// a view shows what gathers, what is written over an input, or what is supplied; or whether an output may be written over
+/// one of two inputs of which one may hold bytes of the other. Some plans of those are not tried.
 pub(crate) fn has_untried(sequence: &OpSequence, options: LoweringOptions) -> bool {
     let dependency = |tensor: TensorId| match &sequence.tensor(tensor).origin {
         Origin::Output { dependency, .. } => dependency,
         Origin::Input | Origin::Weight => &Dependency::Fresh,
     };
     let is_view = |tensor: TensorId| matches!(dependency(tensor), Dependency::Reads { .. });
+    if options.gathers && overwrites_a_relative(sequence) {
+        return true;
+    }
     let mut outputs = sequence.operators().iter().flat_map(|operator| &operator.outputs).copied();
     outputs.any(|output| match dependency(output) {
         Dependency::Gathers(gathers) => {
@@ -103,12 +109,56 @@ pub(crate) fn has_untried(sequence: &OpSequence, options: LoweringOptions) -> bo
     })
 }
 
+/// Returns whether an output may be written over an input that may have bytes of another input of its operator, because
+/// outputs gather both, or one gathers the other.
+fn overwrites_a_relative(sequence: &OpSequence) -> bool {
+    let mut families: Vec<usize> = (0..sequence.tensors().len()).collect();
+    let mut is_gathered = vec![false; families.len()];
+    for (output, tensor) in sequence.tensors().iter().enumerate() {
+        let Origin::Output { dependency, .. } = &tensor.origin else { continue };
+        let inputs: SmallVec<[usize; 4]> = match dependency {
+            Dependency::Gathers(all) => all.iter().map(|one| one.input.index()).collect(),
+            Dependency::Reads { input, .. } => smallvec![input.index()],
+            Dependency::Overwrites(_) | Dependency::Fresh => continue,
+        };
+        let gathers = matches!(dependency, Dependency::Gathers(_));
+        for input in inputs {
+            let (output, input) = (find(&mut families, output), find(&mut families, input));
+            is_gathered[output] |= gathers || is_gathered[input];
+            families[input] = output;
+        }
+    }
+    sequence.operators().iter().any(|operator| {
+        let over = operator.outputs.iter().flat_map(|&output| overwrites_of(sequence, output));
+        over.map(|overwrite| overwrite.input).any(|overwritten| {
+            let family = find(&mut families, overwritten.index());
+            let mut others = operator.inputs.iter().filter(|&&input| input != overwritten);
+            is_gathered[family] && others.any(|other| find(&mut families, other.index()) == family)
+        })
+    })
+}
+
+/// The first member of a family.
+fn find(families: &mut [usize], mut at: usize) -> usize {
+    while families[at] != at {
+        families[at] = families[families[at]];
+        at = families[at];
+    }
+    at
+}
+
 /// All write dependencies.
 fn overwrites(sequence: &OpSequence) -> impl Iterator<Item = &Overwrite<TensorId>> {
-    sequence.tensors().iter().flat_map(|tensor| match &tensor.origin {
-        Origin::Output { dependency: Dependency::Overwrites(overwrites), .. } => &overwrites[..],
+    let tensors = (0..sequence.tensors().len()).map(TensorId::from_index);
+    tensors.flat_map(|tensor| overwrites_of(sequence, tensor))
+}
+
+/// The write dependencies of a tensor.
+fn overwrites_of(sequence: &OpSequence, tensor: TensorId) -> &[Overwrite<TensorId>] {
+    match &sequence.tensor(tensor).origin {
+        Origin::Output { dependency: Dependency::Overwrites(overwrites), .. } => overwrites,
         _ => &[],
-    })
+    }
 }
 
 /// The tensor that this is a view of, through other views.

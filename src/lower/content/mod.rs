@@ -32,6 +32,9 @@ pub(crate) fn content_bound(
         return None;
     }
     let values = Values::of(sequence, options, placing);
+    if values.pieces.may_share_a_copy(sequence) {
+        return None;
+    }
     let most = if sequence.streams() > 1 {
         values.most_at_operators(&clocks::operators(sequence))?
     } else {
@@ -68,6 +71,35 @@ mod tests {
             .expect("the sequence is right");
         assert_eq!(bound(&sequence, 1), Some(64));
         assert_eq!(bound(&sequence, 64), Some(64));
+    }
+
+    /// The copy of the view may lie inside both outputs.
+    #[test]
+    fn views_of_inputs_are_counted_unless_two_outputs_gather_them() {
+        let sequence = |second: &str| {
+            OpSequence::builder()
+                .input("x", 8)
+                .operator(op("v", &["x"], Output::new("a", 4).reads("x")))
+                .operator(op("w", &["x"], Output::new("b", 4).reads_at("x", 4)))
+                .operator(op("c", &["a"], Output::new("c", 4).gathers("a", 0)))
+                .operator(op("d", &[second, "c"], Output::new("d", 4).gathers(second, 0)))
+                .build()
+                .expect("the sequence is right")
+        };
+        assert_eq!(bound(&sequence("b"), 1), Some(8));
+        assert_eq!(bound(&sequence("a"), 1), None);
+    }
+
+    /// `y` may be written over `t`, which may lie inside `u`, exactly over the bytes of both.
+    #[test]
+    fn an_input_with_the_content_of_the_overwritten_one_may_lie_there() {
+        let sequence = OpSequence::builder()
+            .operator(op("m", &[], Output::new("t", 4)))
+            .operator(op("n", &["t"], Output::new("u", 4).gathers("t", 0)))
+            .operator(op("k", &["t", "u"], Output::new("y", 4).overwrites("u")))
+            .build()
+            .expect("the sequence is right");
+        assert_eq!(bound(&sequence, 1), Some(4));
     }
 
     #[test]

@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// Bytes of a tensor that are bytes of a value.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Piece {
     /// The offset in the tensor.
     pub(super) at: Bytes,
@@ -58,6 +58,24 @@ impl Pieces {
             pieces.produce(sequence, options, output, is_updated[output.index()]);
         }
         pieces
+    }
+
+    /// Returns whether two outputs gather the same bytes of tensors outside the pool through views. A copy of such a
+    /// view lies in the pool, and may have its bytes in common with both outputs.
+    pub(super) fn may_share_a_copy(&self, sequence: &OpSequence) -> bool {
+        let gathers = sequence.tensors().iter().flat_map(|tensor| match &tensor.origin {
+            Origin::Output { dependency: Dependency::Gathers(gathers), .. } => &gathers[..],
+            _ => &[],
+        });
+        let through_view = gathers.filter_map(|gather| {
+            let input = gather.input.index();
+            let (base, low) = self.base[input];
+            let bytes = (base, low, low + sequence.tensor(gather.input).size.unwrap_or(0));
+            (self.is_outside[input] && base != input).then_some(bytes)
+        });
+        let mut bytes: Vec<(usize, Bytes, Bytes)> = through_view.collect();
+        bytes.sort_unstable();
+        bytes.windows(2).any(|pair| pair[0].0 == pair[1].0 && pair[1].1 < pair[0].2)
     }
 
     fn produce(

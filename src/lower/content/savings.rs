@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, ops::Range};
 
 use super::{
-    pieces::Piece,
+    pieces::{Piece, PieceList},
     values::{Count, Values},
 };
 use crate::{
@@ -132,7 +132,7 @@ impl Values<'_> {
     }
 
     /// The content of other tensors of an operator, which must survive it while an output is written over bytes of
-    /// a base. A tensor that lies exactly there need not.
+    /// a base. A tensor that lies exactly there need not, nor one that has exactly their content and so may lie there.
     fn kept(
         &self,
         operator: &OperatorNode,
@@ -143,9 +143,12 @@ impl Values<'_> {
             return Vec::new();
         }
         let size = |tensor: TensorId| self.sequence.tensor(tensor).size.unwrap_or(0);
+        let old = joined(self.pieces.range(base, bytes.clone()));
+        let is_alike = |tensor: TensorId| joined(self.pieces.of[tensor.index()].clone()) == old;
         let is_other = |&&tensor: &&TensorId| {
             let (of, at) = self.pieces.base[tensor.index()];
-            let is_exact = overwrite.below == 0 && of == base && (at..at + size(tensor)) == *bytes;
+            let is_there = of == base && (at..at + size(tensor)) == *bytes;
+            let is_exact = overwrite.below == 0 && (is_there || is_alike(tensor));
             tensor != overwrite.input && !is_exact
         };
         let is_view = |&&output: &&TensorId| {
@@ -156,6 +159,24 @@ impl Values<'_> {
         let others = inputs.chain(operator.outputs.iter().filter(is_view));
         others.flat_map(|tensor| self.pieces.of[tensor.index()].iter().copied()).collect()
     }
+}
+
+/// Joins pieces of one value that lie beside each other there and in the tensor.
+fn joined(mut pieces: PieceList) -> PieceList {
+    pieces.sort_by_key(|piece| piece.at);
+    let mut all = PieceList::new();
+    for piece in pieces {
+        match all.last_mut() {
+            Some(last)
+                if last.value == piece.value
+                    && (last.at + last.size, last.low + last.size) == (piece.at, piece.low) =>
+            {
+                last.size += piece.size;
+            }
+            _ => all.push(piece),
+        }
+    }
+    all
 }
 
 /// The bytes of a range that no piece of its value covers.
