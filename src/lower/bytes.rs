@@ -13,12 +13,12 @@ use smallvec::{SmallVec, smallvec};
 use crate::{
     Bytes,
     lower::{
-        clocks,
+        Grain, clocks,
         place::{DraftChunk, Places, Source},
         runs::{runs, runs_on_streams},
     },
     problem::ChunkId,
-    sequence::{OpSequence, TensorId},
+    sequence::{Dependency, Gather, OpSequence, Origin, TensorId},
 };
 
 /// Bytes of a chunk that are needed equally long, as a chunk of their own.
@@ -46,9 +46,13 @@ pub(super) type SplitChunks = BTreeMap<ChunkId, SplitChunk>;
 /// The most runs of a chunk. In each step, a plan lists the ones that are alive, so their number may be squared.
 const MAX_RUNS: usize = 256;
 
-/// Splits the chunks whose bytes are needed for different times. `outside` tells whether chunks outside the pool
-/// are split as well.
-pub(super) fn split(sequence: &OpSequence, places: &mut Places, outside: bool) {
+/// Splits the chunks whose bytes are needed for different times, and, with [`Grain::Pieces`], where outputs gather
+/// bytes of them. `outside` tells whether chunks outside the pool are split as well.
+pub(super) fn split(sequence: &OpSequence, places: &mut Places, grain: Grain, outside: bool) {
+    let mut cuts = vec![Vec::new(); places.chunks.len()];
+    if grain == Grain::Pieces {
+        places.cut(sequence, &mut cuts);
+    }
     let mut uses = vec![Vec::new(); places.chunks.len()];
     let mut add = |step: usize, tensor: TensorId| {
         if let Some((chunk, bytes)) = places.bytes(sequence, tensor) {
@@ -79,7 +83,10 @@ pub(super) fn split(sequence: &OpSequence, places: &mut Places, outside: bool) {
                 (clock, is_kept)
             })),
         };
-        if (2..=MAX_RUNS).contains(&runs.len()) {
+        let pieces = cut(&runs, &mut cuts[at]);
+        if let Some(runs) =
+            [pieces, runs].into_iter().find(|runs| (2..=MAX_RUNS).contains(&runs.len()))
+        {
             places.split(ChunkId::from_index(at), &runs);
         }
     }
@@ -96,6 +103,23 @@ pub(super) fn split(sequence: &OpSequence, places: &mut Places, outside: bool) {
     }
 }
 
+/// Divides runs at some bytes.
+fn cut(runs: &[Range<Bytes>], at: &mut Vec<Bytes>) -> Vec<Range<Bytes>> {
+    at.sort_unstable();
+    at.dedup();
+    let mut pieces = Vec::new();
+    for Range { start, end } in runs.iter().cloned() {
+        let first = at.partition_point(|&byte| byte <= start);
+        let inside = at[first..].iter().copied().take_while(|&byte| byte < end);
+        let mut from = start;
+        for to in inside.chain([end]) {
+            pieces.push(from..to);
+            from = to;
+        }
+    }
+    pieces
+}
+
 /// The bytes of runs, without their ends.
 fn bytes_of<K>(runs: Vec<(Range<Bytes>, K)>) -> Vec<Range<Bytes>> {
     runs.into_iter().map(|(bytes, _)| bytes).collect()
@@ -107,6 +131,24 @@ impl Places {
         let (chunk, low) = self.tensors[tensor.index()]?;
         let size = sequence.tensor(tensor).size.unwrap_or(Bytes::MAX);
         Some((chunk, low..low.saturating_add(size)))
+    }
+
+    /// Adds the first and last bytes that outputs gather from chunks or into them.
+    fn cut(&self, sequence: &OpSequence, cuts: &mut [Vec<Bytes>]) {
+        for &output in sequence.operators().iter().flat_map(|operator| &operator.outputs) {
+            let Origin::Output { dependency: Dependency::Gathers(gathers), .. } =
+                &sequence.tensor(output).origin
+            else {
+                continue;
+            };
+            let Some((whole, of_whole)) = self.bytes(sequence, output) else { continue };
+            for &Gather { input, offset } in gathers {
+                let Some((part, bytes)) = self.bytes(sequence, input) else { continue };
+                let low = of_whole.start + offset;
+                cuts[whole.index()].extend([low, low + (bytes.end - bytes.start)]);
+                cuts[part.index()].extend([bytes.start, bytes.end]);
+            }
+        }
     }
 
     fn split(&mut self, whole: ChunkId, runs: &[Range<Bytes>]) {

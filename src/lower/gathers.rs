@@ -6,13 +6,16 @@
 //! places, no two need the same bytes for different contents, and the lower bound does not rise, as
 //! it may where an overwrite is lost. The largest output comes first.
 
-use std::collections::{HashMap, HashSet};
+use std::{
+    collections::{HashMap, HashSet},
+    ops::Range,
+};
 
 use tracing::debug;
 
 use crate::{
-    OpSequence, Problem,
-    lower::{Lowered, LoweredPlace, Obstacle, Refused},
+    Bytes, OpSequence, Problem,
+    lower::{ByteRun, Lowered, LoweredPlace, Obstacle, Refused},
     problem::{ChunkId, Gathered, RejectReason, Request, demands::Part},
     sequence::{Dependency, Gather, Origin, TensorId},
 };
@@ -21,7 +24,8 @@ use crate::{
 struct Concat {
     output: TensorId,
     whole: ChunkId,
-    parts: Vec<(TensorId, Part)>,
+    /// By input: what lies inside others if the input lies inside the output, first a part of the output.
+    parts: Vec<(TensorId, Vec<Part>)>,
 }
 
 /// Puts inputs into the outputs that gather them, where that is possible and costs no memory.
@@ -32,14 +36,16 @@ pub(crate) fn accept(sequence: &OpSequence, lowered: Lowered) -> Lowered {
         debug!(target: "memplan::lower", output = name(output), input = name(input), %reason, "gather dropped");
         refused.push(Refused { output, input, obstacle: Obstacle::RejectReason(reason) });
     };
-    let concats = concats(sequence, &problem, &places, &mut refuse);
-    let parts: Vec<Vec<Part>> =
-        concats.iter().map(|concat| concat.parts.iter().map(|&(_, part)| part).collect()).collect();
-    let Gathered { problem, refused: missing, lost } = problem.gather(&parts);
+    let concats = concats(sequence, &problem, &places, &runs, &mut refuse);
+    let parts: Vec<Vec<Vec<Part>>> = concats
+        .iter()
+        .map(|concat| concat.parts.iter().map(|(_, parts)| parts.clone()).collect())
+        .collect();
+    let Gathered { problem, refused: missing, lost } = problem.gather_together(&parts);
     let tensors: HashMap<(ChunkId, ChunkId), (TensorId, TensorId)> = concats
         .iter()
-        .flat_map(|concat| concat.parts.iter().map(|(input, part)| (concat.output, *input, part)))
-        .map(|(output, input, part)| ((part.part, part.whole), (output, input)))
+        .flat_map(|concat| concat.parts.iter().map(|(input, parts)| (concat.output, *input, parts)))
+        .map(|(output, input, parts)| ((parts[0].part, parts[0].whole), (output, input)))
         .collect();
     for (part, reason) in missing {
         if let Some(&(output, input)) = tensors.get(&(part.part, part.whole)) {
@@ -55,8 +61,13 @@ fn concats(
     sequence: &OpSequence,
     problem: &Problem,
     places: &[LoweredPlace],
+    runs: &[ByteRun],
     refuse: &mut impl FnMut(TensorId, TensorId, RejectReason),
 ) -> Vec<Concat> {
+    let mut of_chunk: HashMap<ChunkId, Vec<ByteRun>> = HashMap::new();
+    for &run in runs {
+        of_chunk.entry(run.whole).or_default().push(run);
+    }
     let mut concats = Vec::new();
     for &output in sequence.operators().iter().flat_map(|operator| &operator.outputs) {
         let Origin::Output { dependency: Dependency::Gathers(gathers), .. } =
@@ -65,25 +76,32 @@ fn concats(
             continue;
         };
         let LoweredPlace::Chunk { chunk: whole, .. } = places[output.index()] else { continue };
-        let mut parts: Vec<(TensorId, Part)> = Vec::new();
+        let mut parts: Vec<(TensorId, Vec<Part>)> = Vec::new();
         let mut inside: HashSet<ChunkId> = HashSet::new();
         for &Gather { input, offset } in gathers {
-            let size = sequence.tensor(input).size;
             match places[input.index()] {
                 LoweredPlace::Nowhere => {}
                 LoweredPlace::Supplied { .. } => {
                     refuse(output, input, RejectReason::OutsideThePool);
                 }
-                LoweredPlace::Chunk { chunk, offset: at }
-                    if at > 0 || size != Some(problem.chunk(chunk).size) =>
-                {
-                    refuse(output, input, RejectReason::NotAllOfItsChunk);
-                }
-                LoweredPlace::Chunk { chunk, .. } if !inside.insert(chunk) => {
-                    refuse(output, input, RejectReason::PartTwice);
-                }
-                LoweredPlace::Chunk { chunk, .. } => {
-                    parts.push((input, Part { part: chunk, whole, offset }));
+                LoweredPlace::Chunk { chunk, offset: at } => {
+                    let size = sequence.tensor(input).size.unwrap_or(Bytes::MAX);
+                    let bytes = at..at.saturating_add(size);
+                    let Some(pieces) = pieces(problem, &of_chunk, chunk, &bytes) else {
+                        refuse(output, input, RejectReason::NotAllOfItsChunk);
+                        continue;
+                    };
+                    if !pieces.iter().all(|&(piece, _)| inside.insert(piece)) {
+                        refuse(output, input, RejectReason::PartTwice);
+                        continue;
+                    }
+                    let part = |&(piece, from)| Part { part: piece, whole, offset: offset + from };
+                    let mut group: Vec<Part> = pieces.iter().map(part).collect();
+                    let runs = of_chunk.get(&whole).map_or(&[][..], Vec::as_slice);
+                    let shared =
+                        |part| runs.iter().filter_map(move |run| same(problem, part, *run));
+                    group.extend(group.clone().into_iter().flat_map(shared));
+                    parts.push((input, group));
                 }
             }
         }
@@ -93,6 +111,39 @@ fn concats(
     }
     concats.sort_by_key(|concat| std::cmp::Reverse(problem.chunk(concat.whole).size));
     concats
+}
+
+/// The chunks that bytes of a chunk consist of, each with its first byte among these: the chunk itself, or runs of it.
+/// `None` if there are none.
+fn pieces(
+    problem: &Problem,
+    runs: &HashMap<ChunkId, Vec<ByteRun>>,
+    chunk: ChunkId,
+    bytes: &Range<Bytes>,
+) -> Option<Vec<(ChunkId, Bytes)>> {
+    if *bytes == (0..problem.chunk(chunk).size) {
+        return Some(vec![(chunk, 0)]);
+    }
+    let end = |run: &ByteRun| run.low + problem.chunk(run.run).size;
+    let shares = |run: &&ByteRun| run.low < bytes.end && bytes.start < end(run);
+    let inside: Vec<&ByteRun> = runs.get(&chunk)?.iter().filter(shares).collect();
+    let is_cut = inside.first()?.low < bytes.start || end(inside.last()?) > bytes.end;
+    (!is_cut).then(|| inside.iter().map(|run| (run.run, run.low - bytes.start)).collect())
+}
+
+/// The bytes that a part of a chunk shares with a run of it, as a part: the smaller one of the larger one. `None` if
+/// neither lies inside the other.
+fn same(problem: &Problem, part: Part, ByteRun { run, low, .. }: ByteRun) -> Option<Part> {
+    let of_part = part.offset..part.offset + problem.chunk(part.part).size;
+    let of_run = low..low + problem.chunk(run).size;
+    let is_inside = |small: &Range<Bytes>, large: &Range<Bytes>| {
+        large.start <= small.start && small.end <= large.end
+    };
+    if is_inside(&of_run, &of_part) {
+        return Some(Part { part: run, whole: part.part, offset: low - part.offset });
+    }
+    let offset = part.offset.checked_sub(low)?;
+    is_inside(&of_part, &of_run).then_some(Part { part: part.part, whole: run, offset })
 }
 
 /// The overwrites that parts have made impossible.

@@ -73,6 +73,8 @@ pub(crate) enum Grain {
     Chunks,
     /// Each byte of a chunk is needed until its own last reader.
     Bytes,
+    /// The same, and bytes of a chunk may lie inside outputs that gather them.
+    Pieces,
 }
 
 /// Bytes of a chunk that are needed equally long: a part of it that a plan does not list.
@@ -163,14 +165,14 @@ pub(crate) fn lower_apart(
         let links = requests::resolve(sequence, options, placing, places, lives.as_ref())?;
         Ok((lives, links))
     };
-    if grain == Grain::Bytes {
-        bytes::split(sequence, &mut places, false);
+    if grain != Grain::Chunks {
+        bytes::split(sequence, &mut places, grain, false);
     }
     let (lives, links) = match draft(&mut places) {
         // Bytes outside the pool take none of it, but a required overwrite may need them one by one.
-        Err(SequenceError::RequiredOverwrite { .. }) if grain == Grain::Bytes => {
+        Err(SequenceError::RequiredOverwrite { .. }) if grain != Grain::Chunks => {
             places = place::place(sequence, options)?;
-            bytes::split(sequence, &mut places, true);
+            bytes::split(sequence, &mut places, grain, true);
             draft(&mut places)?
         }
         drafted => drafted?,

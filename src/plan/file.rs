@@ -152,13 +152,17 @@ const fn is_one(bytes: &Bytes) -> bool {
     *bytes == 1
 }
 
-/// A chunk that lies inside another.
+/// A chunk that lies inside another, or the bytes `[low, low + size)` of one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "an object that describes a part")]
 struct PartEntry {
     chunk: u64,
     whole: u64,
     offset: Bytes,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    low: Option<Bytes>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    size: Option<Bytes>,
 }
 
 /// Steps in which a chunk needs only the bytes `[low, high)` from its start; none in a hole.
@@ -332,10 +336,10 @@ impl From<Plan> for PlanFile {
             parts: plan
                 .parts
                 .into_iter()
-                .map(|PlannedPart { chunk, whole, offset }| PartEntry {
-                    chunk: id(chunk),
-                    whole: id(whole),
-                    offset,
+                .map(|PlannedPart { chunk, whole, offset, low, size }| {
+                    let is_all = (low, size) == (0, plan.chunks[chunk].size);
+                    let [low, size] = [low, size].map(|bytes| (!is_all).then_some(bytes));
+                    PartEntry { chunk: id(chunk), whole: id(whole), offset, low, size }
                 })
                 .collect(),
             windows: plan.windows.into_iter().map(|window| WindowEntry::new(window, id)).collect(),
@@ -408,7 +412,7 @@ impl TryFrom<PlanFile> for Plan {
         // A missing chunk gets an index beyond the list, which `verify` reports.
         let places = Places::new(file.chunks.iter().map(|chunk| chunk.id));
         let find = |id: u64| places.find(id).unwrap_or(usize::MAX);
-        let chunks = file
+        let chunks: Vec<PlannedChunk> = file
             .chunks
             .into_iter()
             .zip(pools)
@@ -431,11 +435,13 @@ impl TryFrom<PlanFile> for Plan {
             Ok(PlannedBody { step, body, inputs, plan: plan.try_into()? })
         });
         let bodies = bodies.collect::<Result<_, PlanFileError>>()?;
-        let parts = file.parts.into_iter().map(|part| PlannedPart {
-            chunk: find(part.chunk),
-            whole: find(part.whole),
-            offset: part.offset,
-        });
+        let part = |part: PartEntry| {
+            let chunk = find(part.chunk);
+            let all = chunks.get(chunk).map_or(0, |chunk| chunk.size);
+            let (low, size) = (part.low.unwrap_or(0), part.size.unwrap_or(all));
+            PlannedPart { chunk, whole: find(part.whole), offset: part.offset, low, size }
+        };
+        let parts: Vec<PlannedPart> = file.parts.into_iter().map(part).collect();
         let reserved = file.pools.iter().enumerate().flat_map(|(pool, entry)| {
             entry.reserved.iter().map(move |&[low, high]| PlannedReserve { pool, low, high })
         });
@@ -474,7 +480,7 @@ impl TryFrom<PlanFile> for Plan {
             order: file.order,
             bodies,
             pools: pools.collect(),
-            parts: parts.collect(),
+            parts,
             windows,
             pinned,
             reserved,

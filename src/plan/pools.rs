@@ -27,8 +27,8 @@ pub struct PlannedPool {
     pub largest: Option<Bytes>,
 }
 
-/// A chunk that lies inside another one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A chunk that lies inside another one, or bytes of a chunk that are bytes of another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub struct PlannedPart {
     /// The chunk inside, by its place in [`Plan::chunks`].
@@ -37,6 +37,10 @@ pub struct PlannedPart {
     pub whole: usize,
     /// Bytes from the start of the whole.
     pub offset: Bytes,
+    /// The first byte of the chunk inside that lies there: 0 unless only some of them do.
+    pub low: Bytes,
+    /// The number of bytes that lie there: all of the chunk, or those that an input shows of it.
+    pub size: Bytes,
 }
 
 impl Plan {
@@ -47,6 +51,8 @@ impl Plan {
             chunk: part.part.index(),
             whole: part.whole.index(),
             offset: part.offset,
+            low: 0,
+            size: problem.chunk(part.part).size,
         });
         let pool = |chunk: ChunkId| self.chunks.get(chunk.index()).map_or(0, |chunk| chunk.pool);
         let traffic = problem.cost_of(|chunk| PoolId::from_index(pool(chunk)));
@@ -68,8 +74,7 @@ impl Plan {
     /// them.
     #[must_use]
     pub fn not_copied(&self) -> Bytes {
-        let parts = self.parts.iter().filter_map(|part| self.chunks.get(part.chunk));
-        parts.map(|chunk| chunk.size).fold(0, Bytes::saturating_add)
+        self.parts.iter().map(|part| part.size).fold(0, Bytes::saturating_add)
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::{
     Bytes, Plan, PlannedLink, Problem, Step,
     lower::ByteRun,
-    plan::{PlannedWindow, TensorPlace},
+    plan::{PlannedPart, PlannedWindow, TensorPlace},
 };
 
 impl Plan {
@@ -50,7 +50,7 @@ impl Plan {
                 *chunk = place(*chunk);
             }
         }
-        self.parts.retain(|part| whole_of[part.chunk].is_none());
+        self.without_parts_of_runs(&whole_of);
         for part in &mut self.parts {
             (part.chunk, part.whole) = (place(part.chunk), place(part.whole));
         }
@@ -67,6 +67,22 @@ impl Plan {
         self.chunks.retain(|_| is_run.next() == Some(false));
         self.number();
         self
+    }
+
+    /// Removes the parts that tell only where runs lie. Runs inside a chunk made later are bytes of their whole chunk
+    /// that it gathers; those beside each other are one part.
+    fn without_parts_of_runs(&mut self, whole_of: &[Option<(usize, Bytes)>]) {
+        let mut parts: Vec<PlannedPart> = Vec::with_capacity(self.parts.len());
+        for mut part in std::mem::take(&mut self.parts) {
+            if let Some((chunk, low)) = whole_of[part.chunk] {
+                (part.chunk, part.low) = (chunk, low);
+            }
+            let made = |chunk: usize| (self.chunks[chunk].begin, chunk);
+            if whole_of[part.whole].is_none() && made(part.chunk) < made(part.whole) {
+                parts.push(part);
+            }
+        }
+        self.parts = joined(parts);
     }
 
     /// The windows of a chunk: where not all of its bytes are needed, the ones that are.
@@ -92,6 +108,23 @@ impl Plan {
             chunk.id = id;
         }
     }
+}
+
+/// Joins parts of one chunk that lie beside each other in the chunk and in its whole. Others keep their order.
+fn joined(parts: Vec<PlannedPart>) -> Vec<PlannedPart> {
+    let mut all: Vec<PlannedPart> = Vec::with_capacity(parts.len());
+    for part in parts {
+        let end = |one: &PlannedPart| (one.low + one.size, one.offset + one.size);
+        let is_next = |last: &&mut PlannedPart| {
+            (last.chunk, last.whole) == (part.chunk, part.whole)
+                && end(last) == (part.low, part.offset)
+        };
+        match all.last_mut().filter(is_next) {
+            Some(last) => last.size += part.size,
+            None => all.push(part),
+        }
+    }
+    all
 }
 
 /// Joins windows that lie beside each other for as long as both last.

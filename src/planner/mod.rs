@@ -439,7 +439,8 @@ impl<'a> Planner<'a> {
         let problem = problem.with_alignment(alignment)?.with_padding(padding)?;
         let lowered = Lowered { problem, places, refused, runs };
         let gathered = gathering.map(|sequence| gather(sequence, lowered.clone()));
-        let gathered = gathered.filter(|gathered| gathered.problem.has_parts());
+        let parts = |lowered: &Lowered| lowered.problem.parts().len();
+        let gathered = gathered.filter(|gathered| parts(gathered) > parts(&lowered));
         Ok(Prepared { lowered, gathered, bodies, planner: self.after(start) })
     }
 

@@ -58,20 +58,30 @@ impl Problem {
     /// ```
     #[must_use]
     pub fn gather(self, wholes: &[Vec<Part>]) -> Gathered {
+        let one_by_one = |list: &Vec<Part>| list.iter().map(|&part| vec![part]).collect();
+        self.gather_together(&wholes.iter().map(one_by_one).collect::<Vec<_>>())
+    }
+
+    /// Like [`gather`](Self::gather), with groups of parts of which all or none are accepted. A group is refused with
+    /// its first part.
+    pub(crate) fn gather_together(self, wholes: &[Vec<Vec<Part>>]) -> Gathered {
         let mut refused = Vec::new();
+        let first = |group: &Vec<Part>| group.first().copied();
         if self.streams() == 1 && self.steps > MAX_STEPS {
-            let all = wholes.iter().flatten().map(|&part| (part, RejectReason::TooManyJoined));
-            return Gathered { refused: all.collect(), problem: self, lost: Vec::new() };
+            let firsts = wholes.iter().flatten().filter_map(first);
+            let refused = firsts.map(|part| (part, RejectReason::TooManyJoined)).collect();
+            return Gathered { refused, problem: self, lost: Vec::new() };
         }
         let known = |part: &Part| part.part.index().max(part.whole.index()) < self.len();
         let mut trials = Trials::new(&self);
         for list in wholes {
-            if !list.iter().all(known) {
-                refused.extend(list.iter().map(|&part| (part, RejectReason::NotAllOfItsChunk)));
-            } else if list.len() < 2 || trials.attempt(list).is_err() {
-                for part in list {
-                    if let Err(reason) = trials.attempt(&[*part]) {
-                        refused.push((*part, reason));
+            if !list.iter().flatten().all(known) {
+                let firsts = list.iter().filter_map(first);
+                refused.extend(firsts.map(|part| (part, RejectReason::NotAllOfItsChunk)));
+            } else if list.len() < 2 || trials.attempt(&list.concat()).is_err() {
+                for group in list {
+                    if let Err(reason) = trials.attempt(group) {
+                        refused.extend(first(group).map(|part| (part, reason)));
                     }
                 }
             }

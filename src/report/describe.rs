@@ -44,7 +44,19 @@ pub(super) fn describe(
         let _ = write!(text, "\noverwritten by {}", overwriters.join(", "));
     }
     for part in chains.around(at).iter().take(SHOWN) {
-        let _ = write!(text, "\ninside {} at {}", name(part.whole), part.offset);
+        if part.size == chunk.size {
+            let _ = write!(text, "\ninside {} at {}", name(part.whole), part.offset);
+        } else {
+            let bytes = (part.low, part.low.saturating_add(part.size));
+            let _ = write!(
+                text,
+                "\nbytes {}..{} inside {} at {}",
+                bytes.0,
+                bytes.1,
+                name(part.whole),
+                part.offset
+            );
+        }
     }
     if !views.is_empty() {
         let names: Vec<_> = views.iter().take(SHOWN).map(|view| printable(view.name)).collect();

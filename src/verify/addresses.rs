@@ -112,7 +112,7 @@ impl Facts<'_> {
         let mut listed = HashSet::new();
         let asked: HashSet<(ChunkId, ChunkId, Bytes)> =
             self.demands.parts.iter().map(|part| (part.part, part.whole, part.offset)).collect();
-        for &PlannedPart { chunk, whole, offset } in &self.plan.parts {
+        for &PlannedPart { chunk, whole, offset, low, size } in &self.plan.parts {
             for (one, other) in [(chunk, whole), (whole, chunk)] {
                 if one >= self.plan.chunks.len() {
                     let user = self.plan.chunks.get(other);
@@ -122,7 +122,8 @@ impl Facts<'_> {
             }
             let find = |at: usize| matching.chunks.get(at).copied().flatten();
             let (Some(part), Some(whole)) = (find(chunk), find(whole)) else { continue };
-            if !asked.contains(&(part, whole, offset)) {
+            let is_all = (low, size) == (0, self.problem.chunk(part).size);
+            if !is_all || !asked.contains(&(part, whole, offset)) {
                 let (part, whole) = (self.name(part), self.name(whole));
                 violations.push(Violation::UnknownPart { part, whole, offset });
             } else if !listed.insert((part, whole)) {

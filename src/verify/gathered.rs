@@ -5,9 +5,26 @@
 
 use crate::{
     Bytes, OpSequence,
+    plan::PlannedPart,
     sequence::{Dependency, Gather, Origin, TensorId},
     verify::places::{Interval, Memory, Place},
 };
+
+/// Joins parts of one chunk that lie beside each other in the chunk and in its whole.
+pub(super) fn joined(mut parts: Vec<PlannedPart>) -> impl Iterator<Item = PlannedPart> {
+    parts.sort_unstable_by_key(|part| (part.whole, part.offset, part.chunk));
+    parts.dedup_by(|next, last| {
+        let is_one = (last.whole, last.chunk) == (next.whole, next.chunk);
+        let end = |first: Bytes, size: Bytes| first.checked_add(size);
+        let is_next = end(last.low, last.size) == Some(next.low)
+            && end(last.offset, last.size) == Some(next.offset);
+        if is_one && is_next {
+            last.size = last.size.saturating_add(next.size);
+        }
+        is_one && is_next
+    });
+    parts.into_iter()
+}
 
 /// The outputs that gather inputs in their places.
 pub(super) struct Gathered {

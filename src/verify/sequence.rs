@@ -7,10 +7,12 @@ use std::{collections::HashSet, ops::Range};
 use crate::{
     Bytes, OpSequence, Plan, Step,
     boxes::PlacedBox,
+    plan::PlannedPart,
     verify::{
         Field, Violation,
         contents::{self, Content, Contents},
         figures::{self, Counted, Life, Span},
+        gathered::joined,
         places::{self, Memory, Places, Workspace},
         ranges::{self, Need},
         streams,
@@ -282,26 +284,25 @@ impl<'a> Checker<'a> {
         })
     }
 
-    /// Checks that the plan lists a part exactly where an output has all of an input in its place: a
-    /// framework does not copy what is listed.
+    /// Checks that the plan lists a part exactly where an output has an input in its place: a framework does not copy
+    /// what is listed.
     fn check_parts(&mut self) {
-        let mut listed: HashSet<(usize, usize, Bytes)> =
-            self.plan.parts.iter().map(|part| (part.chunk, part.whole, part.offset)).collect();
+        let mut listed: HashSet<PlannedPart> = joined(self.plan.parts.clone()).collect();
         let mut found = Vec::new();
         for (whole, content) in self.in_pool() {
-            for &(interval, part) in self.contents.gathered.from(whole) {
-                let inside = self.contents.of[part].as_ref();
-                let is_all = inside.is_some_and(|inside| {
-                    let size = self.sequence.tensors()[part].size;
-                    inside.low == interval.low && size == Some(interval.high - interval.low)
+            let parts =
+                self.contents.gathered.from(whole).iter().filter_map(|&(interval, part)| {
+                    let inside = self.contents.of[part].as_ref()?;
+                    let low = interval.low.checked_sub(inside.low)?;
+                    let offset = interval.low - content.low;
+                    let size = interval.high - interval.low;
+                    let (chunk, whole) = (self.chunk_of(part)?, self.chunk_of(whole)?);
+                    Some(PlannedPart { chunk, whole, offset, low, size })
                 });
-                let chunks = self.chunk_of(part).zip(self.chunk_of(whole)).filter(|_| is_all);
-                let Some((inside, around)) = chunks else { continue };
-                let offset = interval.low - content.low;
-                if !listed.remove(&(inside, around, offset)) {
-                    let (part, whole) = (self.name(part).to_owned(), self.name(whole).to_owned());
-                    found.push(Violation::MissingPart { part, whole, offset });
-                }
+            for part in joined(parts.collect()).filter(|part| !listed.remove(part)) {
+                let name = |chunk: usize| self.plan.chunks[chunk].name.to_string();
+                let (offset, part, whole) = (part.offset, name(part.chunk), name(part.whole));
+                found.push(Violation::MissingPart { part, whole, offset });
             }
         }
         let name = |chunk: usize| {
@@ -312,10 +313,10 @@ impl<'a> Checker<'a> {
         };
         let mut unknown: Vec<_> = listed.into_iter().collect();
         unknown.sort_unstable();
-        found.extend(unknown.into_iter().map(|(part, whole, offset)| Violation::UnknownPart {
-            part: name(part),
-            whole: name(whole),
-            offset,
+        found.extend(unknown.into_iter().map(|part| Violation::UnknownPart {
+            part: name(part.chunk),
+            whole: name(part.whole),
+            offset: part.offset,
         }));
         self.violations.extend(found);
     }

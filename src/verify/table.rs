@@ -109,22 +109,25 @@ fn check_pool(plan: &Plan, violations: &mut Vec<Violation>) {
 /// Checks that parts lie in their wholes; returns those that do.
 fn gathered(plan: &Plan, violations: &mut Vec<Violation>) -> Gathered {
     let mut parts: Vec<Vec<(Interval, usize)>> = vec![Vec::new(); plan.chunks.len()];
-    for &PlannedPart { chunk, whole, offset } in &plan.parts {
+    for &PlannedPart { chunk, whole, offset, low, size } in &plan.parts {
         let (Some(inside), Some(around)) = (plan.chunks.get(chunk), plan.chunks.get(whole)) else {
             violations.push(Violation::NoSuchChunk { user: "the list of parts".to_owned() });
             continue;
         };
         let (part, name) = (inside.name.to_string(), around.name.to_string());
         let expected = around.offset.saturating_add(offset);
+        let found = inside.offset.saturating_add(low);
         // A part is made before its whole.
         let is_earlier = (inside.begin, chunk) < (around.begin, whole);
-        let fits = offset.checked_add(inside.size).is_some_and(|end| end <= around.size);
-        if !is_earlier || !fits || inside.size == 0 {
+        let has = |from: Bytes, of: &PlannedChunk| {
+            from.checked_add(size).is_some_and(|end| end <= of.size)
+        };
+        let fits = has(offset, around) && has(low, inside);
+        if !is_earlier || !fits || size == 0 {
             violations.push(Violation::UnknownPart { part, whole: name, offset });
-        } else if inside.offset != expected {
-            let found = inside.offset;
+        } else if found != expected {
             violations.push(Violation::MisplacedPart { part, whole: name, expected, found });
-        } else if let Some(interval) = Interval::new(Memory::Pool, inside.offset, inside.size) {
+        } else if let Some(interval) = Interval::new(Memory::Pool, found, size) {
             parts[whole].push((interval, chunk));
         }
     }

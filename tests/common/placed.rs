@@ -199,19 +199,6 @@ impl Placed {
         }
     }
 
-    /// Returns whether an output has a view in place that shows only a part of what was written there: the table of a
-    /// plan has no word for that.
-    pub fn gathers_a_part(&self) -> bool {
-        let is_part = |at: usize, &(part, offset): &(usize, u64)| {
-            let all = self.tensors[self.shown(part)].size;
-            part > 0 && self.is_at(part, at, offset) && self.tensors[part].size < all
-        };
-        (0..self.tensors.len()).any(|at| match &self.tensors[at].tie {
-            Tie::Gather(parts) => parts.iter().any(|part| is_part(at, part)),
-            _ => false,
-        })
-    }
-
     /// By written tensor: the step after the last that uses any of it, and the same for each byte.
     fn ends(&self) -> Vec<(u64, Vec<u64>)> {
         let made = |tensor: &Tensor| tensor.made.map_or(0, |step| step as u64 + 1);
@@ -280,12 +267,15 @@ impl Placed {
                     parts.iter().filter(|&&(part, offset)| part > 0 && self.is_at(part, at, offset))
                 {
                     let shown = self.shown(part);
-                    let is_all = self.tensors[shown].size == self.tensors[part].size;
-                    if let Some(inside) = chunk_of[shown].filter(|_| is_all) {
+                    let (size, all) = (self.tensors[part].size, self.tensors[shown].size);
+                    let low = self.tensors[part].place - self.tensors[shown].place;
+                    if let Some(inside) = chunk_of[shown] {
                         let whole = table.chunks.len() - 1;
-                        table
-                            .parts
-                            .push(json!({"chunk": inside, "whole": whole, "offset": offset}));
+                        let mut part = json!({"chunk": inside, "whole": whole, "offset": offset});
+                        if size < all {
+                            (part["low"], part["size"]) = (json!(low), json!(size));
+                        }
+                        table.parts.push(part);
                     }
                 }
             }

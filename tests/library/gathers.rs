@@ -6,6 +6,7 @@ use memplan::{
     OpSequence, Operator, Output, Plan, PlannedLink, Planner, Problem, SequenceError, Strategy,
     TensorPlace,
     lower::{LoweringOptions, Obstacle, lower},
+    plan::Scope,
     planner::PlanFit,
     problem::{
         RejectReason,
@@ -269,6 +270,46 @@ fn wrong_parts_are_found(#[case] spoil: fn(&mut Plan)) {
     let mut plan = Planner::new().plan(&sequence).unwrap();
     assert_eq!((plan.parts.len(), verify(&sequence, &plan)), (2, vec![]));
     spoil(&mut plan);
+    assert_ne!(verify(&sequence, &plan), []);
+}
+
+/// `a` is gone when `c` is made in its place, beside `b`. The plan lists the half of `t` that `z` holds.
+fn concat_of_a_half() -> OpSequence {
+    let mut sequence = OpSequence::builder();
+    operator(&mut sequence, &[], Output::new("t", 64));
+    operator(&mut sequence, &["t"], Output::new("a", 32).reads("t"));
+    operator(&mut sequence, &["t"], Output::new("b", 32).reads_at("t", 32));
+    sequence.operator(Operator::new("read").inputs(["a"]));
+    operator(&mut sequence, &[], Output::new("c", 32));
+    operator(&mut sequence, &["c", "b"], Output::new("z", 64).gathers("c", 0).gathers("b", 32));
+    sequence.output("z").build().unwrap()
+}
+
+#[test]
+fn a_view_lies_inside_the_output_that_gathers_it() {
+    let sequence = concat_of_a_half();
+    let plan = Planner::new().plan(&sequence).unwrap();
+    assert_eq!((plan.pool_size, plan.scope, plan.not_copied()), (64, Scope::AllChoices, 64));
+    let mut parts: Vec<_> =
+        plan.parts.iter().map(|part| (part.offset, part.low, part.size)).collect();
+    parts.sort_unstable();
+    assert_eq!(parts, [(0, 0, 32), (32, 32, 32)]);
+    assert_eq!((verify(&sequence, &plan), execute(&sequence, &plan)), (vec![], vec![]));
+    let file = serde_json::to_value(&plan).unwrap();
+    assert!(file["parts"].as_array().unwrap().iter().any(|part| part["low"] == 32));
+    assert_eq!(serde_json::from_value::<Plan>(file).unwrap(), plan);
+}
+
+#[rstest]
+#[case::not_listed(|plan: &mut Plan, at: usize| { plan.parts.remove(at); })]
+#[case::other_bytes(|plan: &mut Plan, at: usize| plan.parts[at].low = 31)]
+#[case::too_few(|plan: &mut Plan, at: usize| plan.parts[at].size = 31)]
+#[case::too_many(|plan: &mut Plan, at: usize| plan.parts[at].size = 33)]
+fn wrong_bytes_of_a_part_are_found(#[case] spoil: fn(&mut Plan, usize)) {
+    let sequence = concat_of_a_half();
+    let mut plan = Planner::new().plan(&sequence).unwrap();
+    let half = plan.parts.iter().position(|part| part.low > 0).unwrap();
+    spoil(&mut plan, half);
     assert_ne!(verify(&sequence, &plan), []);
 }
 

@@ -309,10 +309,12 @@ impl Plan {
         self.inner.chunks.iter().map(|chunk| chunk.overwrites.map(|link| link.chunk)).collect()
     }
 
-    /// The chunks that lie inside others and are their bytes there: `(chunk, whole, offset)`.
+    /// The chunks that lie inside others and are their bytes there: `(chunk, whole, offset, low, size)`, with the bytes
+    /// `[low, low + size)` of the chunk that do. All of them do, unless an operator gathers a view.
     #[getter]
-    fn parts(&self) -> Vec<(usize, usize, u64)> {
-        self.inner.parts.iter().map(|part| (part.chunk, part.whole, part.offset)).collect()
+    fn parts(&self) -> Vec<(usize, usize, u64, u64, u64)> {
+        let parts = self.inner.parts.iter();
+        parts.map(|part| (part.chunk, part.whole, part.offset, part.low, part.size)).collect()
     }
 
     /// The size of every pool in bytes, by name; empty if there is one without a name.

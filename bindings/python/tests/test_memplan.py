@@ -65,7 +65,7 @@ def test_a_concatenation_needs_no_copy():
         outputs=["c"],
     )
     plan = memplan.plan(sequence)
-    assert (plan.pool_size, plan.offset("b"), plan.parts) == (24, 16, [(0, 2, 0), (1, 2, 16)])
+    assert (plan.pool_size, plan.offset("b"), plan.parts) == (24, 16, [(0, 2, 0, 0, 16), (1, 2, 16, 0, 8)])
     assert plan.verify(execute=True) == []
     copied = memplan.plan(sequence, gathers=False)
     assert (copied.pool_size, copied.parts) == (48, [])

@@ -38,17 +38,14 @@ impl<'a> Search<'a> {
         let mut is_proven = true;
         for (_, _, set) in sets {
             let given_up: Vec<Tied> = members(set).map(|at| self.ties[at]).collect();
-            let mut is_whole = true;
-            for grain in self.grains() {
+            // The number of runs with the grain before, if that was possible.
+            let mut runs = None;
+            for &grain in self.grains() {
                 if self.is_over() {
                     return Ok(false);
                 }
-                let Some(trial) = self.lower(&given_up, grain)? else {
-                    is_whole = false;
-                    continue;
-                };
-                // Without runs, bytes are the chunks that were tried, unless those were impossible.
-                if grain == Grain::Bytes && is_whole && !trial.has_runs() {
+                let Some(trial) = self.lower(&given_up, grain)? else { continue };
+                if runs.replace(trial.runs()) == Some(trial.runs()) {
                     continue;
                 }
                 is_proven &= self.attempt(&trial, &given_up, best)?;
@@ -62,14 +59,16 @@ impl<'a> Search<'a> {
 
     /// Gives up ties at the peak as long as it falls.
     pub(super) fn descend(&mut self, best: &mut Best) -> Result<(), PlanError> {
-        for grain in self.grains() {
+        let mut runs = 0;
+        for &grain in self.grains() {
             if self.is_over() {
                 break;
             }
             let mut given_up: Vec<Tied> = Vec::new();
             let Some(mut now) = self.lower(&given_up, grain)? else { continue };
-            if grain == Grain::Bytes {
-                if best.plan.is_ok() && !now.has_runs() {
+            let has_tried = std::mem::replace(&mut runs, now.runs()) == now.runs();
+            if grain != Grain::Chunks {
+                if best.plan.is_ok() && has_tried {
                     break;
                 }
                 self.attempt(&now, &given_up, best)?;
@@ -145,7 +144,7 @@ impl<'a> Search<'a> {
         for at in (0..best.given_up.len()).rev() {
             let mut fewer = best.given_up.clone();
             fewer.remove(at);
-            for grain in self.grains() {
+            for &grain in self.grains() {
                 if self.is_over() {
                     return Ok(());
                 }
@@ -185,10 +184,8 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// The grains of lifetimes, the simpler one first.
-    fn grains(&self) -> impl Iterator<Item = Grain> + use<> {
-        let bytes = self.choices.source.has_bytes().then_some(Grain::Bytes);
-        [Grain::Chunks].into_iter().chain(bytes)
+    fn grains(&self) -> &'static [Grain] {
+        self.choices.source.grains(self.choices.planner.lowering)
     }
 
     fn is_over(&self) -> bool {

@@ -72,9 +72,15 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Returns whether there are lifetimes of bytes.
-    pub(super) const fn has_bytes(self) -> bool {
-        matches!(self, Self::Sequence(..))
+    /// The grains of lifetimes, the simpler ones first.
+    pub(super) fn grains(self, options: LoweringOptions) -> &'static [Grain] {
+        match self {
+            Self::Sequence(_, flat) if options.gathers && flat.sequence.has_gathers() => {
+                &[Grain::Chunks, Grain::Bytes, Grain::Pieces]
+            }
+            Self::Sequence(..) => &[Grain::Chunks, Grain::Bytes],
+            Self::Problem(_) => &[Grain::Chunks],
+        }
     }
 
     /// Returns whether there are plans that no set of ties leads to: with an output further below an input, or with a

@@ -38,9 +38,9 @@ impl<'a> Trial<'a> {
         than.pools.len() < 2 && self.peak().0 >= than.pool_size
     }
 
-    /// Returns whether some chunks consist of runs of bytes.
-    pub(super) fn has_runs(&self) -> bool {
-        !self.0.lowered.runs.is_empty()
+    /// The number of runs that chunks consist of.
+    pub(super) fn runs(&self) -> usize {
+        self.0.lowered.runs.len()
     }
 
     pub(super) fn place(&self, tensor: TensorId) -> LoweredPlace {

@@ -107,10 +107,13 @@ pub fn unwritten(frame: &Frame<'_>, output: usize) -> BTreeSet<u64> {
     let Origin::Output { dependency, .. } = &frame.sequence.tensors()[output].origin else {
         return BTreeSet::new();
     };
-    let chunk = |tensor: &str| {
+    // The chunk of a tensor, and its first byte there.
+    let place = |tensor: &str| {
         let planned = frame.plan.tensors.iter().find(|planned| &*planned.name == tensor)?;
         match planned.place {
-            TensorPlace::Pool { chunk, .. } => Some(chunk),
+            TensorPlace::Pool { chunk, offset } => {
+                Some((chunk, offset.checked_sub(frame.plan.chunks[chunk].offset)?))
+            }
             _ => None,
         }
     };
@@ -127,10 +130,15 @@ pub fn unwritten(frame: &Frame<'_>, output: usize) -> BTreeSet<u64> {
             let mut unwritten = BTreeSet::new();
             for gather in gathers {
                 let input = gather.input.index();
-                let pair = (chunk(frame.name(input)), chunk(frame.name(output)));
-                let is_part = frame.plan.parts.iter().any(|part| {
-                    (Some(part.chunk), Some(part.whole), part.offset)
-                        == (pair.0, pair.1, gather.offset)
+                let places = place(frame.name(input)).zip(place(frame.name(output)));
+                // A part may be several inputs beside each other.
+                let is_part = places.is_some_and(|((chunk, low), (whole, _))| {
+                    frame.plan.parts.iter().any(|part| {
+                        (part.chunk, part.whole) == (chunk, whole)
+                            && part.offset <= gather.offset
+                            && gather.offset + frame.size(input) <= part.offset + part.size
+                            && part.low + (gather.offset - part.offset) == low
+                    })
                 });
                 if is_part {
                     unwritten.extend(gather.offset..gather.offset + frame.size(input));
