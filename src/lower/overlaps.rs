@@ -162,7 +162,7 @@ impl<'a> Overlaps<'a> {
     /// The requests, by index, that save no bytes above a limit. Without one, the limit is `least`, and only
     /// overlaps are counted.
     pub(super) fn useless(&self, limit: Option<Bytes>) -> Vec<usize> {
-        let most = limit.map_or(self.least, |limit| self.least.max(limit.into()));
+        let most = limit.map_or(self.least, i128::from);
         // Off the alignment, an overlap that counts no bytes may still save some.
         let is_useless = |at: &usize| self.saved(*at) > 0 && self.alive[self.step(*at)] <= most;
         let (mut useless, kept): (Vec<usize>, Vec<usize>) =

@@ -135,11 +135,8 @@ claims! {
     no_order_is_better: OrderBound, Orders, 300;
     no_pool_is_below_the_bytes_alive: PoolBelowAlive, Orders, 300;
     pools_are_small: Quality, OneStream, 1000;
-    #[ignore = "bytes are not planned one by one on streams"]
     pools_are_small_on_streams: Quality, TwoStreams, 1000;
-    #[ignore = "overlaps at a larger distance are not tried"]
     traffic_is_little: Quality, TwoPools, 1000;
-    #[ignore = "an order that only several other choices need is not planned"]
     pools_of_orders_are_small: OrderQuality, Orders, 300;
 }
 

@@ -86,8 +86,15 @@ impl Choices<'_> {
             let size = self.source.len();
             let is_few = ties.len() <= MAX_SETS_OF && size <= MAX_SIZE;
             let left = MAX_LOWERINGS.min(MAX_WORK / size.max(1));
-            let mut search =
-                Search { choices: self, ties, bound, left, open: 0, is_stopped: false };
+            let mut search = Search {
+                choices: self,
+                ties,
+                lowering: self.planner.lowering,
+                bound,
+                left,
+                open: 0,
+                is_stopped: false,
+            };
             if is_few {
                 is_proven = search.try_all(&mut best)?;
             } else if left >= MIN_LOWERINGS {

@@ -3,12 +3,17 @@
 use std::collections::HashSet;
 
 use super::{Best, Choices, MAX_OPEN, source::Tied, trial::Trial};
-use crate::{Bytes, Plan, PlanError, lower::Grain, planner::smaller};
+use crate::{
+    Bytes, Plan, PlanError, Planner,
+    lower::{Grain, LoweringOptions},
+    planner::smaller,
+};
 
 /// The lowerings and plans with other choices.
 pub(super) struct Search<'a> {
     pub(super) choices: &'a Choices<'a>,
     pub(super) ties: Vec<Tied>,
+    pub(super) lowering: LoweringOptions,
     /// The fewest bytes of a pool, whatever is chosen.
     pub(super) bound: Bytes,
     /// The lowerings that are left.
@@ -34,7 +39,10 @@ impl<'a> Search<'a> {
             .map(|set| (members(set).map(|at| copied[at]).sum(), set.count_ones(), set))
             .collect();
         sets.sort_unstable();
-        self.left = 2 * sets.len();
+        self.left = self.grains().len() * sets.len();
+        // Every set of overlaps is tried, also of those that save nothing with these ties.
+        let limit = self.lowering.overlap_limit.unwrap_or(0);
+        self.lowering = self.lowering.overlap_limit(Some(limit));
         let mut is_proven = true;
         for (_, _, set) in sets {
             let given_up: Vec<Tied> = members(set).map(|at| self.ties[at]).collect();
@@ -164,7 +172,8 @@ impl<'a> Search<'a> {
     fn lower(&mut self, given_up: &[Tied], grain: Grain) -> Result<Option<Trial<'a>>, PlanError> {
         self.left = self.left.saturating_sub(1);
         let Choices { planner, source, .. } = *self.choices;
-        match source.prepare(planner, given_up, grain) {
+        let planner = Planner { lowering: self.lowering, ..planner.clone() };
+        match source.prepare(&planner, given_up, grain) {
             Ok(prepared) => Ok(Some(Trial::of(prepared))),
             Err(PlanError::Sequence(_) | PlanError::Problem(_)) => Ok(None),
             Err(error) => Err(error),
