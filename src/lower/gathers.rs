@@ -2,9 +2,12 @@
 //!
 //! An output that gathers inputs holds their bytes. If the chunk of an input lies inside the chunk of
 //! the output from the beginning, as its [part](crate::problem::demands::Part), nothing is left to
-//! copy. This is a request: it is accepted if the input is all of its chunk, no chunk needs two
-//! places, no two need the same bytes for different contents, and the lower bound does not rise, as
-//! it may where an overwrite is lost. The largest output comes first.
+//! copy. This is a request: it is accepted if the input is all of its chunk, or consists of runs of it,
+//! no chunk needs two places, no two need the same bytes for different contents, and the lower bound does
+//! not rise, as it may where an overwrite is lost. The largest output comes first.
+//!
+//! If the output itself consists of runs, those that share bytes with an input are parts of it, or it of one of
+//! them, so that both may be alive.
 
 use std::{
     collections::{HashMap, HashSet},

@@ -5,9 +5,9 @@
 //! a small view keeps a large tensor, an overwrite or a gathered input puts two tensors into one pool at a fixed
 //! distance. So a plan that does not meet the [content bound](crate::lower::content_bound), which holds for all
 //! choices, is planned again with other ones. First, bytes are needed one by one
-//! ([`Grain::Bytes`](crate::lower::Grain::Bytes)). Then ties at the peak are given up, one at a time, as long as the
-//! peak falls. With few ties, all sets of them are tried, in the order of the bytes that they copy, and what remains is
-//! proven over all choices.
+//! ([`Grain::Bytes`](crate::lower::Grain::Bytes)), and in pieces that outputs may gather. Then ties at the peak are
+//! given up, one at a time, as long as the peak falls. With few ties, all sets of them are tried, in the order of the
+//! bytes that they copy, with all overlaps that are left, and what remains is proven over all choices.
 //!
 //! Cost: a lowering for each tie at the peak, at most [`MAX_LOWERINGS`], and a plan where the bound falls. Nothing is
 //! begun once the time is over.
