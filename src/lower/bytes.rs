@@ -14,7 +14,8 @@ use smallvec::{SmallVec, smallvec};
 use crate::{
     Bytes,
     lower::{
-        Grain, clocks,
+        Grain,
+        clocks::{self, first_end},
         place::{DraftChunk, Places, Source},
         runs::{runs, runs_on_streams},
     },
@@ -32,12 +33,25 @@ pub(super) struct RunChunk {
     pub(super) high: Bytes,
 }
 
+/// The way in which the bytes of a chunk come into being.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Made {
+    /// They are there before the first step.
+    Supplied,
+    /// An operator writes them.
+    New,
+    /// The operator of this step may write them over another chunk. The runs begin after it: in that step, the chunk
+    /// alone shares the bytes of the other.
+    Over(usize),
+}
+
 /// The runs of a chunk.
 #[derive(Clone, Debug)]
 pub(super) struct SplitChunk {
     /// The tensor that the chunk was made for.
     tensor: TensorId,
-    /// In the order of their bytes.
+    pub(super) made: Made,
+    /// In the order of their bytes. Together, they are the whole chunk, or what is needed after it was made.
     pub(super) runs: Vec<RunChunk>,
 }
 
@@ -74,21 +88,36 @@ pub(super) fn split(sequence: &OpSequence, places: &mut Places, grain: Grain, ou
         if !is_possible || uses.iter().all(|(bytes, _)| *bytes == (0..size)) {
             continue;
         }
-        // All of it is there in the first step.
-        uses.push((0..size, 0));
-        let runs: Vec<Range<Bytes>> = match &clocks {
-            None => bytes_of(runs(&uses)),
-            Some(clocks) => bytes_of(runs_on_streams(&uses, sequence.streams(), stream, |steps| {
+        let Some(made) = chunk.tensor().map(|tensor| Made::of(sequence, tensor)) else { continue };
+        match made {
+            Made::Over(written) => uses.retain(|&(_, step)| step > written),
+            // It is there before the first step of each stream.
+            Made::Supplied if clocks.is_some() => {}
+            // All of it is there in the first step.
+            Made::Supplied | Made::New => uses.push((0..size, 0)),
+        }
+        let runs: Vec<Range<Bytes>> = if let Some(clocks) = &clocks {
+            let end_of = |steps: &mut dyn Iterator<Item = usize>| {
                 let mut is_kept = false;
                 let clock = clocks.end_of(steps.inspect(|&step| is_kept |= step == end));
                 (clock, is_kept)
-            })),
+            };
+            let runs = runs_on_streams(&uses, sequence.streams(), stream, end_of);
+            // While it is whole, all of its bytes must be needed.
+            let first = first_end(runs.iter().map(|(_, (clock, _))| clock));
+            if made == Made::Supplied && first.is_none() {
+                continue;
+            }
+            bytes_of(runs)
+        } else {
+            bytes_of(runs(&uses))
         };
         let pieces = cut(&runs, &mut cuts[at]);
-        if let Some(runs) =
-            [pieces, runs].into_iter().find(|runs| (2..=MAX_RUNS).contains(&runs.len()))
-        {
-            places.split(ChunkId::from_index(at), &runs);
+        let is_split = |runs: &Vec<Range<Bytes>>| {
+            (1..=MAX_RUNS).contains(&runs.len()) && runs.iter().all(|run| *run != (0..size))
+        };
+        if let Some(runs) = [pieces, runs].into_iter().find(is_split) {
+            places.split(ChunkId::from_index(at), made, &runs);
         }
     }
     for &output in sequence.outputs() {
@@ -100,6 +129,16 @@ pub(super) fn split(sequence: &OpSequence, places: &mut Places, grain: Grain, ou
             for run in needed {
                 places.chunks[run.index()].output = true;
             }
+        }
+    }
+}
+
+impl Made {
+    fn of(sequence: &OpSequence, tensor: TensorId) -> Self {
+        match sequence.tensor(tensor).origin {
+            Origin::Input | Origin::Weight => Self::Supplied,
+            Origin::Output { step, dependency: Dependency::Overwrites(_) } => Self::Over(step),
+            Origin::Output { .. } => Self::New,
         }
     }
 }
@@ -152,18 +191,18 @@ impl Places {
         }
     }
 
-    fn split(&mut self, whole: ChunkId, runs: &[Range<Bytes>]) {
+    fn split(&mut self, whole: ChunkId, made: Made, runs: &[Range<Bytes>]) {
         let of_whole = self.chunks[whole.index()].clone();
         let Some(tensor) = of_whole.tensor() else { return };
-        let made = runs.iter().map(|bytes| {
+        let runs = runs.iter().map(|bytes| {
             let chunk = ChunkId::from_index(self.chunks.len());
             let source = Source::Run { tensor, low: bytes.start, high: bytes.end };
             let size = bytes.end - bytes.start;
             self.chunks.push(DraftChunk { size, source, output: false, ..of_whole.clone() });
             RunChunk { chunk, low: bytes.start, high: bytes.end }
         });
-        let runs = made.collect();
-        self.runs.insert(whole, SplitChunk { tensor, runs });
+        let runs = runs.collect();
+        self.runs.insert(whole, SplitChunk { tensor, made, runs });
     }
 
     /// The runs of a chunk that share bytes with a range; none if it is not split.
@@ -185,6 +224,15 @@ impl Places {
         self.runs.iter().flat_map(of_whole).collect()
     }
 
+    /// The runs that begin after a step, with that step.
+    pub(super) fn begun_after(&self) -> impl Iterator<Item = (ChunkId, usize)> + '_ {
+        let splits = self.runs.values().filter_map(|split| match split.made {
+            Made::Over(step) => Some((&split.runs, step)),
+            Made::Supplied | Made::New => None,
+        });
+        splits.flat_map(|(runs, step)| runs.iter().map(move |run| (run.chunk, step)))
+    }
+
     /// The runs of a chunk; none if it is not split.
     pub(super) fn runs_of(&self, chunk: ChunkId) -> impl Iterator<Item = ChunkId> + '_ {
         self.runs.get(&chunk).into_iter().flat_map(|split| &split.runs).map(|run| run.chunk)
@@ -201,6 +249,9 @@ impl Places {
         let Some((chunk, bytes)) = self.bytes(sequence, tensor) else { return SmallVec::new() };
         let Some(split) = self.runs.get(&chunk) else { return smallvec![chunk] };
         let is_made = !is_input && split.tensor == tensor;
+        if is_made && matches!(split.made, Made::Over(_)) {
+            return smallvec![chunk];
+        }
         is_made.then_some(chunk).into_iter().chain(self.runs_in(chunk, &bytes)).collect()
     }
 

@@ -8,6 +8,7 @@
 use crate::{
     Step,
     lower::{
+        bytes::Made,
         lifetimes::{supplied, uses},
         place::Places,
     },
@@ -53,6 +54,12 @@ fn join(clock: &mut [Step], other: &[Step]) {
     for (at, &other) in clock.iter_mut().zip(other) {
         *at = (*at).max(other);
     }
+}
+
+/// The latest moment at which nothing is over that ends at one of these; `None` if that is no moment after the begin.
+pub(super) fn first_end<'c>(ends: impl Iterator<Item = &'c Clock>) -> Option<Clock> {
+    let earlier = |a: Clock, b: Clock| a.iter().zip(&*b).map(|(a, b)| *a.min(b)).collect();
+    ends.cloned().reduce(earlier).filter(|end| end.iter().any(|&step| step > 0))
 }
 
 /// The clocks before and after each operator, by step.
@@ -131,6 +138,13 @@ impl Lives {
             };
             lives[chunk.index()].get_or_insert_with(begins).extend(&after[step]);
         }
+        for (run, step) in places.begun_after() {
+            let begin = after[step].clone();
+            let stream = sequence.operators()[step].stream;
+            let life = lives[run.index()].take();
+            let end = life.map_or_else(|| begin.clone(), |life| life.end);
+            lives[run.index()] = Some(Life { begin, end, stream });
+        }
         let all = after.iter().fold(zero.clone(), |mut all, clock| {
             join(&mut all, clock);
             all
@@ -149,7 +163,16 @@ impl Lives {
             }
             life
         });
-        Some(Self { of: lives.collect(), streams })
+        let mut of: Vec<Life> = lives.collect();
+        // A supplied chunk that consists of runs is alive only while all of these are.
+        for (&whole, split) in places.runs.iter().filter(|(_, split)| split.made == Made::Supplied)
+        {
+            let ends = split.runs.iter().map(|run| &of[run.chunk.index()].end);
+            if let Some(end) = first_end(ends) {
+                of[whole.index()].end = end;
+            }
+        }
+        Some(Self { of, streams })
     }
 
     pub(super) fn life(&self, chunk: usize) -> &Life {

@@ -18,6 +18,9 @@ pub(super) fn walk(sequence: &OpSequence, places: &mut Places) {
     for (step, chunk) in uses(sequence, places) {
         chunks[chunk.index()].touch(step as Step);
     }
+    for (run, step) in places.begun_after() {
+        chunks[run.index()].begin = step as Step + 1;
+    }
     let steps = sequence.operators().len() as Step;
     for chunk in chunks.iter_mut().filter(|chunk| chunk.kept()) {
         chunk.end = chunk.end.max(steps);

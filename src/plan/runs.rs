@@ -90,6 +90,10 @@ impl Plan {
         let start = self.chunks[whole].offset;
         let low = |run: usize| self.chunks[run].offset - start;
         let first_end = runs.iter().map(|&run| self.chunks[run].end).min().unwrap_or(0);
+        // Bytes that are in no run are only written.
+        let size: Bytes = runs.iter().map(|&run| self.chunks[run].size).sum();
+        let is_all = size == self.chunks[whole].size;
+        let first_end = if is_all { first_end } else { self.chunks[whole].begin + 1 };
         let mut windows = Vec::new();
         for &run in runs {
             let (begin, end) = (first_end, self.chunks[run].end);

@@ -97,6 +97,31 @@ fn glu() -> OpSequence {
         .unwrap()
 }
 
+/// `u` is written over `t`, and one half of it is updated while the other is still to be read.
+#[rstest]
+#[case::on_one_stream(0)]
+#[case::on_two_streams(1)]
+fn a_half_of_an_overwriter_is_updated(#[case] stream: usize) {
+    let view = |name: &str, low| Output::new(name, 32).reads_at("u", low).required();
+    let sequence = OpSequence::builder()
+        .operator(Operator::new("m").output(Output::new("t", 64)))
+        .operator(Operator::new("n").inputs(["t"]).output(Output::new("u", 64).updates("t", 0)))
+        .operator(Operator::new("split").inputs(["u"]).output(view("a", 0)).output(view("b", 32)))
+        .operator(
+            Operator::new("k")
+                .inputs(["b"])
+                .output(Output::new("c", 32).updates("b", 0))
+                .on_stream(stream),
+        )
+        .operator(Operator::new("r").inputs(["a"]).output(Output::new("y", 32)))
+        .operator(Operator::new("s").inputs(["y", "c"]))
+        .build()
+        .unwrap();
+    let plan = Planner::new().plan(&sequence).unwrap();
+    assert_eq!((plan.pool_size, plan.offset("u")), (96, plan.offset("t")));
+    assert_eq!((verify(&sequence, &plan), execute(&sequence, &plan)), (vec![], vec![]));
+}
+
 /// Each half of `t` is written over on the stream that reads it last.
 #[test]
 fn the_halves_of_a_buffer_are_written_over_on_two_streams() {
