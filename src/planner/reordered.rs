@@ -170,19 +170,23 @@ impl Planner<'_> {
         mut reordered: Reordered,
         given: Plan,
     ) -> Result<ReorderedPlan, PlanError> {
-        if reordered.is_better() {
+        let is_better = reordered.is_better();
+        // With other choices, a plan may need less than the orders were compared by.
+        reordered.given_peak = reordered.given_peak.min(given.pool_size);
+        if is_better {
             let sequence = sequence.permuted(&reordered.order)?;
             match self.plan(&sequence) {
                 Ok(mut plan) if plan.pool_size < given.pool_size => {
                     plan.order.clone_from(&reordered.order);
+                    reordered.peak = reordered.peak.min(plan.pool_size);
                     return Ok(ReorderedPlan { reordered, sequence, plan, given });
                 }
                 Err(error) if !error.is_stop() => return Err(error),
                 // There is a plan of the order given.
                 _ => {}
             }
-            reordered.keep_given();
         }
+        reordered.keep_given();
         let (sequence, plan) = (sequence.clone(), given.clone());
         Ok(ReorderedPlan { reordered, sequence, plan, given })
     }

@@ -65,7 +65,7 @@ pub fn fault(case: &Case, plan: &Plan) -> Option<String> {
 }
 
 /// By tensor: the steps in which it is kept because a plan keeps its chunk as a whole. A chunk with windows is needed
-/// byte by byte, and so is one that is written over in part although some of it is kept to the end.
+/// byte by byte, and so is one that is written over in part although some of it is still to be used.
 pub fn kept(case: &Case, model: &Model, plan: &Plan) -> Vec<Steps> {
     let mut of_chunks = vec![0; plan.chunks.len()];
     let mut places = vec![None; model.tensors.len()];
@@ -79,8 +79,11 @@ pub fn kept(case: &Case, model: &Model, plan: &Plan) -> Vec<Steps> {
     for window in &plan.windows {
         of_chunks[window.chunk] = 0;
     }
-    for link in plan.chunks.iter().filter_map(|chunk| chunk.overwrites) {
-        if of_chunks[link.chunk] & model.end() != 0 {
+    for chunk in &plan.chunks {
+        let step = chunk.begin as usize;
+        if let Some(link) = chunk.overwrites
+            && !model.are_over(of_chunks[link.chunk] & !(1 << step), Some(step))
+        {
             of_chunks[link.chunk] = 0;
         }
     }

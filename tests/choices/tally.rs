@@ -114,30 +114,30 @@ macro_rules! claims {
 
 claims! {
     the_oracle_is_right: OracleIsRight, OneStream, 1000;
-    the_oracle_is_right_on_streams: OracleIsRight, TwoStreams, 1000;
-    the_oracle_is_right_in_pools: OracleIsRight, TwoPools, 1000;
+    the_oracle_is_right_on_streams: OracleIsRight, TwoStreams, 500;
+    the_oracle_is_right_in_pools: OracleIsRight, TwoPools, 400;
     plans_run: Runs, OneStream, 300;
     plans_run_on_streams: Runs, TwoStreams, 300;
     plans_run_in_pools: Runs, TwoPools, 300;
     what_has_a_plan_is_planned: Planned, OneStream, 1000;
-    what_has_a_plan_is_planned_on_streams: Planned, TwoStreams, 1000;
-    what_has_a_plan_is_planned_in_pools: Planned, TwoPools, 1000;
+    what_has_a_plan_is_planned_on_streams: Planned, TwoStreams, 400;
+    what_has_a_plan_is_planned_in_pools: Planned, TwoPools, 400;
     what_has_no_plan: NoPlan, TwoPools, 1000;
     bounds: Bound, OneStream, 1000;
-    bounds_on_streams: Bound, TwoStreams, 1000;
-    bounds_in_pools: Bound, TwoPools, 1000;
+    bounds_on_streams: Bound, TwoStreams, 500;
+    bounds_in_pools: Bound, TwoPools, 500;
     bounds_of_these_choices: BoundOfTheseChoices, OneStream, 500;
     bounds_of_these_choices_on_streams: BoundOfTheseChoices, TwoStreams, 500;
     bounds_of_these_choices_in_pools: BoundOfTheseChoices, TwoPools, 500;
     no_that_fits_not: Fit, OneStream, 300;
     no_that_fits_not_on_streams: Fit, TwoStreams, 300;
     proofs_of_strategies: Strategies, OneStream, 150;
-    no_order_is_better: OrderBound, Orders, 300;
-    no_pool_is_below_the_bytes_alive: PoolBelowAlive, Orders, 300;
+    no_order_is_better: OrderBound, Orders, 200;
+    no_pool_is_below_the_bytes_alive: PoolBelowAlive, Orders, 200;
     pools_are_small: Quality, OneStream, 1000;
-    pools_are_small_on_streams: Quality, TwoStreams, 1000;
-    traffic_is_little: Quality, TwoPools, 1000;
-    pools_of_orders_are_small: OrderQuality, Orders, 300;
+    pools_are_small_on_streams: Quality, TwoStreams, 500;
+    traffic_is_little: Quality, TwoPools, 400;
+    pools_of_orders_are_small: OrderQuality, Orders, 600;
 }
 
 /// All claims on the same graphs. `MEMPLAN_SHRINK` also prints the smallest graph of each kind on which one is wrong.

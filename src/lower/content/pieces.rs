@@ -22,6 +22,9 @@ pub(super) struct Piece {
     pub(super) size: Bytes,
 }
 
+/// The value of bytes that are not counted, while pieces are collected.
+const UNCOUNTED: usize = usize::MAX;
+
 pub(super) type PieceList = SmallVec<[Piece; 1]>;
 
 /// Where the bytes of every tensor come from.
@@ -32,15 +35,27 @@ pub(super) struct Pieces {
     pub(super) base: Vec<(usize, Bytes)>,
     /// By tensor: true if a tensor outside the pool holds it.
     pub(super) is_outside: Vec<bool>,
+    /// True if what outputs gather through views of tensors outside the pool is theirs. Otherwise, two of them may have
+    /// the bytes of one copy of such a view, and none of these are counted.
+    counts_copies: bool,
 }
 
 impl Pieces {
     pub(super) fn of(sequence: &OpSequence, options: LoweringOptions) -> Self {
+        let pieces = Self::with_copies(sequence, options, true);
+        if pieces.may_share_a_copy(sequence) {
+            return Self::with_copies(sequence, options, false);
+        }
+        pieces
+    }
+
+    fn with_copies(sequence: &OpSequence, options: LoweringOptions, counts_copies: bool) -> Self {
         let count = sequence.tensors().len();
         let mut pieces = Self {
             of: vec![PieceList::new(); count],
             base: (0..count).map(|at| (at, 0)).collect(),
             is_outside: vec![false; count],
+            counts_copies,
         };
         for (at, tensor) in sequence.tensors().iter().enumerate() {
             let in_pool = match tensor.origin {
@@ -62,7 +77,7 @@ impl Pieces {
 
     /// Returns whether two outputs gather the same bytes of tensors outside the pool through views. A copy of such a
     /// view lies in the pool, and may have its bytes in common with both outputs.
-    pub(super) fn may_share_a_copy(&self, sequence: &OpSequence) -> bool {
+    fn may_share_a_copy(&self, sequence: &OpSequence) -> bool {
         let gathers = sequence.tensors().iter().flat_map(|tensor| match &tensor.origin {
             Origin::Output { dependency: Dependency::Gathers(gathers), .. } => &gathers[..],
             _ => &[],
@@ -136,10 +151,14 @@ impl Pieces {
     ) -> PieceList {
         let mut pieces = PieceList::new();
         for &Gather { input, offset } in gathers {
+            let size = sequence.tensor(input).size.unwrap_or(0);
+            let is_view = self.base[input.index()].0 != input.index();
             if !self.is_outside[input.index()] {
-                let from = self.range(input.index(), 0..sequence.tensor(input).size.unwrap_or(0));
+                let from = self.range(input.index(), 0..size);
                 pieces
                     .extend(from.into_iter().map(|piece| Piece { at: piece.at + offset, ..piece }));
+            } else if is_view && !self.counts_copies {
+                pieces.push(Piece { at: offset, value: UNCOUNTED, low: 0, size });
             }
         }
         pieces.sort_unstable_by_key(|piece| piece.at);
@@ -154,6 +173,7 @@ impl Pieces {
             all.push(piece);
         }
         all.extend(between(from, size));
+        all.retain(|piece| piece.value != UNCOUNTED);
         all
     }
 }
