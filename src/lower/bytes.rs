@@ -184,8 +184,9 @@ impl Places {
             let Some((whole, of_whole)) = self.bytes(sequence, output) else { continue };
             for &Gather { input, offset } in gathers {
                 let Some((part, bytes)) = self.bytes(sequence, input) else { continue };
-                let low = of_whole.start + offset;
-                cuts[whole.index()].extend([low, low + (bytes.end - bytes.start)]);
+                let low = of_whole.start.saturating_add(offset);
+                let high = low.saturating_add(bytes.end - bytes.start);
+                cuts[whole.index()].extend([low, high]);
                 cuts[part.index()].extend([bytes.start, bytes.end]);
             }
         }

@@ -66,19 +66,18 @@ pub(super) fn first_end<'c>(ends: impl Iterator<Item = &'c Clock>) -> Option<Clo
 pub(super) struct OperatorClocks {
     before: Vec<Clock>,
     after: Vec<Clock>,
+    /// The moment at which all operators are over.
+    end: Clock,
 }
 
 impl OperatorClocks {
     /// The moment at which some operators are over; all of them, if one is none of the sequence's.
     pub(super) fn end_of(&self, steps: impl Iterator<Item = usize>) -> Clock {
         let mut end: Option<Clock> = None;
-        for step in steps {
-            let clocks = self.after.get(step).map_or(&self.after[..], std::slice::from_ref);
-            for clock in clocks {
-                match &mut end {
-                    Some(end) => join(end, clock),
-                    None => end = Some(clock.clone()),
-                }
+        for clock in steps.map(|step| self.after.get(step).unwrap_or(&self.end)) {
+            match &mut end {
+                Some(end) => join(end, clock),
+                None => end = Some(clock.clone()),
             }
         }
         end.unwrap_or_default()
@@ -93,7 +92,8 @@ impl OperatorClocks {
 /// The clocks of the operators of a sequence.
 pub(super) fn operators(sequence: &OpSequence) -> OperatorClocks {
     let zero: Clock = vec![0; sequence.streams()].into();
-    let mut last = vec![zero; sequence.streams()];
+    let mut last = vec![zero.clone(); sequence.streams()];
+    let mut end = zero;
     let mut before: Vec<Clock> = Vec::with_capacity(sequence.operators().len());
     let mut after: Vec<Clock> = Vec::with_capacity(sequence.operators().len());
     for (step, operator) in sequence.operators().iter().enumerate() {
@@ -104,9 +104,10 @@ pub(super) fn operators(sequence: &OpSequence) -> OperatorClocks {
         before.push(clock.clone());
         clock[operator.stream] += 1;
         last[operator.stream].clone_from(&clock);
+        join(&mut end, &clock);
         after.push(clock);
     }
-    OperatorClocks { before, after }
+    OperatorClocks { before, after, end }
 }
 
 /// The lifetimes of all chunks of a sequence on several streams.
@@ -124,7 +125,7 @@ impl Lives {
             return None;
         }
         let zero: Clock = vec![0; streams].into();
-        let OperatorClocks { before, after } = operators(sequence);
+        let OperatorClocks { before, after, end: all } = operators(sequence);
         let mut lives: Vec<Option<Life>> = vec![None; places.chunks.len()];
         for chunk in supplied(sequence, places) {
             let (begin, end) = (zero.clone(), zero.clone());
@@ -145,10 +146,6 @@ impl Lives {
             let end = life.map_or_else(|| begin.clone(), |life| life.end);
             lives[run.index()] = Some(Life { begin, end, stream });
         }
-        let all = after.iter().fold(zero.clone(), |mut all, clock| {
-            join(&mut all, clock);
-            all
-        });
         let lives = lives.into_iter().zip(&places.chunks).map(|(life, chunk)| {
             let mut life =
                 life.unwrap_or_else(|| Life { begin: zero.clone(), end: all.clone(), stream: 0 });

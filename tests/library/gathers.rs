@@ -313,6 +313,26 @@ fn wrong_bytes_of_a_part_are_found(#[case] spoil: fn(&mut Plan, usize)) {
     assert_ne!(verify(&sequence, &plan), []);
 }
 
+/// A weight of unknown size may have any number of bytes.
+#[test]
+fn a_weight_of_unknown_size_is_gathered_behind_a_view() {
+    let sequence = OpSequence::builder()
+        .weight("w", None)
+        .operator(Operator::new("m").output(Output::new("t", 64)))
+        .operator(Operator::new("v").inputs(["t"]).output(Output::new("a", 32).reads_at("t", 32)))
+        .operator(
+            Operator::new("c")
+                .inputs(["t", "a", "w"])
+                .output(Output::new("z", 48).gathers("a", 0).gathers("w", 32)),
+        )
+        .output("z")
+        .build()
+        .unwrap();
+    let plan = Planner::new().plan(&sequence).unwrap();
+    assert_eq!((plan.pool_size, plan.not_copied()), (80, 32));
+    assert_eq!((verify(&sequence, &plan), execute(&sequence, &plan)), (vec![], vec![]));
+}
+
 /// A framework that relies on the listed parts would read bytes that were never written.
 #[test]
 fn a_part_that_lies_elsewhere_is_found() {
