@@ -337,7 +337,8 @@ impl From<Plan> for PlanFile {
                 .parts
                 .into_iter()
                 .map(|PlannedPart { chunk, whole, offset, low, size }| {
-                    let is_all = (low, size) == (0, plan.chunks[chunk].size);
+                    let all = plan.chunks.get(chunk).map_or(size, |chunk| chunk.size);
+                    let is_all = (low, size) == (0, all);
                     let [low, size] = [low, size].map(|bytes| (!is_all).then_some(bytes));
                     PartEntry { chunk: id(chunk), whole: id(whole), offset, low, size }
                 })

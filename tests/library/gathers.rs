@@ -271,6 +271,9 @@ fn wrong_parts_are_found(#[case] spoil: fn(&mut Plan)) {
     assert_eq!((plan.parts.len(), verify(&sequence, &plan)), (2, vec![]));
     spoil(&mut plan);
     assert_ne!(verify(&sequence, &plan), []);
+    // It can be written and read nevertheless.
+    let file = serde_json::to_value(&plan).unwrap();
+    assert_eq!(serde_json::from_value::<Plan>(file).unwrap().parts.len(), plan.parts.len());
 }
 
 /// `a` is gone when `c` is made in its place, beside `b`. The plan lists the half of `t` that `z` holds.
