@@ -2,7 +2,8 @@
 
 use crate::{
     OpSequence, Problem, SequenceError,
-    lower::{Lowered, LoweringOptions, lower},
+    lower::{Lowered, LoweringOptions, gather, lower},
+    problem::Gathered,
 };
 
 /// What a planner accepts.
@@ -37,6 +38,34 @@ impl InputRef<'_> {
             Self::Problem(problem) => {
                 let (places, refused, runs) = (Vec::new(), Vec::new(), Vec::new());
                 Ok(Lowered { problem: problem.clone(), places, refused, runs })
+            }
+        }
+    }
+}
+
+impl InputRef<'_> {
+    /// Returns true if outputs gather inputs, or a problem has optional parts: some chunks may, or must, lie inside
+    /// others.
+    #[must_use]
+    pub fn has_gathers(self) -> bool {
+        match self {
+            Self::Sequence(sequence) => sequence.has_gathers(),
+            Self::Problem(problem) => !problem.optional_parts().is_empty(),
+        }
+    }
+
+    /// Puts chunks inside others, where that costs no memory, and returns whether some are left out.
+    pub(crate) fn gather(self, lowered: Lowered) -> (Lowered, bool) {
+        match self {
+            Self::Sequence(sequence) => {
+                let before = lowered.refused.len();
+                let gathered = gather(sequence, lowered);
+                let is_partial = gathered.refused.len() > before;
+                (gathered, is_partial)
+            }
+            Self::Problem(_) => {
+                let Gathered { problem, refused, .. } = lowered.problem.gather_optional();
+                (Lowered { problem, ..lowered }, !refused.is_empty())
             }
         }
     }

@@ -476,9 +476,7 @@ fn explain_capacity(
     };
     let problem =
         placed(input, path.unwrap_or(Path::new(BUILT_IN)), &args.reading, &args.planning.placing)?;
-    let sequence = InputRef::from(input).sequence();
-    let has_gathers =
-        args.reading.lowering().gathers && sequence.is_some_and(OpSequence::has_gathers);
+    let has_gathers = args.reading.lowering().gathers && InputRef::from(input).has_gathers();
     // The search for chunks that do not fit together supports chains only.
     if has_gathers || problem.feature().is_some() {
         say(&refusal(&plan, capacity, &rules(input, path, &args.reading, args.planning.strategy)));

@@ -273,7 +273,9 @@ fn read_with(
         format => import::read_input(&bytes, format, &options).map_err(unreadable(path))?,
     };
     match (&input, args.lowering_switch(), args.kernel_switch()) {
-        (Input::Problem(_), Some(switch), _) => {
+        (Input::Problem(problem), Some(switch), _)
+            if switch != "--no-gathers" || problem.optional_parts().is_empty() =>
+        {
             Err(about(path, format!("{switch} needs operators, but this is a problem; omit it")))
         }
         (Input::Sequence(_), _, Some(switch))

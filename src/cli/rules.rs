@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use memplan::{Input, InputRef, OpSequence, Strategy, report};
+use memplan::{Input, InputRef, Strategy, report};
 
 use crate::{args::InputArgs, files, tflite};
 
@@ -36,7 +36,7 @@ pub(crate) fn rules(
         }
         _ => None,
     };
-    let has_gathers = InputRef::from(input).sequence().is_some_and(OpSequence::has_gathers);
+    let has_gathers = InputRef::from(input).has_gathers();
     let gathers = args.lowering().gathers && (strategy.knows_parts() || !has_gathers);
     report::rules(input.into(), kernels.as_deref(), args.lowering().gathers(gathers))
 }

@@ -182,7 +182,7 @@ impl Places {
                 continue;
             };
             let Some((whole, of_whole)) = self.bytes(sequence, output) else { continue };
-            for &Gather { input, offset } in gathers {
+            for &Gather { input, offset, .. } in gathers {
                 let Some((part, bytes)) = self.bytes(sequence, input) else { continue };
                 let low = of_whole.start.saturating_add(offset);
                 let high = low.saturating_add(bytes.end - bytes.start);

@@ -8,6 +8,8 @@
 //!
 //! If the output itself consists of runs, those that share bytes with an input are parts of it, or it of one of
 //! them, so that both may be alive.
+//!
+//! Required inputs lie inside their outputs from the beginning, whatever that costs.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -17,7 +19,7 @@ use std::{
 use tracing::debug;
 
 use crate::{
-    Bytes, OpSequence, Problem,
+    Bytes, OpSequence, Problem, SequenceError,
     lower::{ByteRun, Lowered, LoweredPlace, Obstacle, Refused},
     problem::{ChunkId, Gathered, RejectReason, Request, demands::Part},
     sequence::{Dependency, Gather, Origin, TensorId},
@@ -33,13 +35,14 @@ struct Concat {
 
 /// Puts inputs into the outputs that gather them, where that is possible and costs no memory.
 pub(crate) fn accept(sequence: &OpSequence, lowered: Lowered) -> Lowered {
-    let Lowered { problem, places, mut refused, runs } = lowered;
+    let mut dropped = Vec::new();
     let mut refuse = |output: TensorId, input: TensorId, reason: RejectReason| {
         let name = |tensor: TensorId| &*sequence.tensor(tensor).name;
         debug!(target: "memplan::lower", output = name(output), input = name(input), %reason, "gather dropped");
-        refused.push(Refused { output, input, obstacle: Obstacle::RejectReason(reason) });
+        dropped.push(Refused { output, input, obstacle: Obstacle::RejectReason(reason) });
     };
-    let concats = concats(sequence, &problem, &places, &runs, &mut refuse);
+    let concats = concats(sequence, &lowered, false, &mut refuse);
+    let Lowered { problem, places, mut refused, runs } = lowered;
     let parts: Vec<Vec<Vec<Part>>> = concats
         .iter()
         .map(|concat| concat.parts.iter().map(|(_, parts)| parts.clone()).collect())
@@ -55,16 +58,74 @@ pub(crate) fn accept(sequence: &OpSequence, lowered: Lowered) -> Lowered {
             refuse(output, input, reason);
         }
     }
+    refused.extend(dropped);
     refused.extend(lost_overwrites(sequence, &places, lost));
     Lowered { problem, places, refused, runs }
 }
 
-/// The outputs that gather inputs, the largest first, with the inputs that are chunks of the pool.
+/// Puts required inputs into the outputs that gather them.
+pub(super) fn require(sequence: &OpSequence, lowered: Lowered) -> Result<Lowered, SequenceError> {
+    if !sequence.gathers().any(|gather| gather.required) {
+        return Ok(lowered);
+    }
+    let mut wrong = None;
+    let mut refuse = |output, input, reason| wrong = wrong.or(Some((output, input, reason)));
+    let concats = concats(sequence, &lowered, true, &mut refuse);
+    let Lowered { problem, places, mut refused, runs } = lowered;
+    if let Some((output, input, reason)) = wrong {
+        return Err(impossible(sequence, output, input, reason));
+    }
+    let groups: Vec<(TensorId, TensorId, Vec<Part>)> = concats
+        .into_iter()
+        .flat_map(|Concat { output, parts, .. }| {
+            parts.into_iter().map(move |(input, parts)| (output, input, parts))
+        })
+        .collect();
+    let before = problem.lost_requests();
+    let with =
+        |count: usize| problem.with_parts(groups[..count].iter().flat_map(|(_, _, parts)| parts));
+    match with(groups.len()) {
+        Ok(problem) => {
+            refused.extend(lost_overwrites(sequence, &places, problem.lost_since(&before)));
+            Ok(Lowered { problem, places, refused, runs })
+        }
+        Err(error) => {
+            // The first input that cannot join those before it.
+            let (mut right, mut reason) = (0, RejectReason::of(&error));
+            let mut end = groups.len();
+            while end - right > 1 {
+                let middle = right.midpoint(end);
+                match with(middle) {
+                    Ok(_) => right = middle,
+                    Err(error) => (end, reason) = (middle, RejectReason::of(&error)),
+                }
+            }
+            let (output, input, _) = groups[right];
+            Err(impossible(sequence, output, input, reason))
+        }
+    }
+}
+
+fn impossible(
+    sequence: &OpSequence,
+    output: TensorId,
+    input: TensorId,
+    reason: RejectReason,
+) -> SequenceError {
+    let name = |tensor: TensorId| sequence.tensor(tensor).name.to_string();
+    let operator = match sequence.tensor(output).origin {
+        Origin::Output { step, .. } => sequence.operator_name(step),
+        Origin::Input | Origin::Weight => String::new(),
+    };
+    SequenceError::RequiredGather { operator, output: name(output), input: name(input), reason }
+}
+
+/// The outputs that gather inputs, the largest first, with the inputs that are chunks of the pool, and either must lie
+/// there or may.
 fn concats(
     sequence: &OpSequence,
-    problem: &Problem,
-    places: &[LoweredPlace],
-    runs: &[ByteRun],
+    Lowered { problem, places, runs, .. }: &Lowered,
+    is_required: bool,
     refuse: &mut impl FnMut(TensorId, TensorId, RejectReason),
 ) -> Vec<Concat> {
     let mut of_chunk: HashMap<ChunkId, Vec<ByteRun>> = HashMap::new();
@@ -81,7 +142,8 @@ fn concats(
         let LoweredPlace::Chunk { chunk: whole, .. } = places[output.index()] else { continue };
         let mut parts: Vec<(TensorId, Vec<Part>)> = Vec::new();
         let mut inside: HashSet<ChunkId> = HashSet::new();
-        for &Gather { input, offset } in gathers {
+        let gathers = gathers.iter().filter(|gather| gather.required == is_required);
+        for &Gather { input, offset, .. } in gathers {
             match places[input.index()] {
                 LoweredPlace::Nowhere => {}
                 LoweredPlace::Supplied { .. } => {

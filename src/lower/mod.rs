@@ -41,7 +41,7 @@ pub(crate) use graph::{CountedGraph, chunk_graph};
 pub use options::LoweringOptions;
 use place::Places;
 pub(crate) use ties::{
-    has_parts, has_shared_content, has_untried, optional_ties, overlap_distances,
+    has_parts, has_shared_content, has_untried, may_gather, optional_ties, overlap_distances,
 };
 
 /// The place of a tensor.
@@ -138,7 +138,7 @@ impl fmt::Display for Obstacle {
 ///
 /// # Errors
 ///
-/// If a required overwrite cannot be accepted; if views are chunks of their own and an overwriter
+/// If a required overwrite or gather cannot be accepted; if views are chunks of their own and an overwriter
 /// is larger than the view that it overwrites; if a weight that should lie in the pool has no size; or
 /// if an operator has a body, which only a [`Planner`](crate::Planner) can lower.
 pub fn lower(sequence: &OpSequence, options: LoweringOptions) -> Result<Lowered, SequenceError> {
@@ -150,7 +150,7 @@ pub fn lower(sequence: &OpSequence, options: LoweringOptions) -> Result<Lowered,
     Ok(gather(sequence, lowered))
 }
 
-/// Lowers a sequence with gathered inputs in places of their own. The overlaps are those that save bytes
+/// Lowers a sequence with gathered inputs in places of their own, unless they must lie in their outputs. The overlaps are those that save bytes
 /// under the alignment and padding; the result is still without them.
 pub(crate) fn lower_apart(
     sequence: &OpSequence,
@@ -177,7 +177,7 @@ pub(crate) fn lower_apart(
         }
         drafted => drafted?,
     };
-    build(sequence, &places, links, lives.as_ref())
+    gathers::require(sequence, build(sequence, &places, links, lives.as_ref())?)
 }
 
 impl Lowered {

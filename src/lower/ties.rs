@@ -45,7 +45,7 @@ pub(crate) fn optional_ties(sequence: &OpSequence, options: LoweringOptions) -> 
             }
             Dependency::Gathers(gathers) => {
                 for (place, gather) in gathers.iter().enumerate() {
-                    if options.gathers && has_bytes(gather.input) {
+                    if options.gathers && !gather.required && has_bytes(gather.input) {
                         add(place);
                     }
                 }
@@ -73,6 +73,11 @@ pub(crate) fn has_parts(sequence: &OpSequence, options: LoweringOptions) -> bool
     })
 }
 
+/// Returns whether an input may lie inside an output that gathers it, or must.
+pub(crate) fn may_gather(sequence: &OpSequence, options: LoweringOptions) -> bool {
+    sequence.gathers().any(|gather| options.gathers || gather.required)
+}
+
 /// The bytes by which outputs may begin below their inputs: one distance for each overlap.
 pub(crate) fn overlap_distances(sequence: &OpSequence) -> impl Iterator<Item = Bytes> + '_ {
     overwrites(sequence).map(|overwrite| overwrite.below).filter(|&below| below > 0)
@@ -80,7 +85,7 @@ pub(crate) fn overlap_distances(sequence: &OpSequence) -> impl Iterator<Item = B
 
 /// Returns whether the bytes alive depend on choices: a tensor is used in parts, or lies in others.
 pub(crate) fn has_shared_content(sequence: &OpSequence, options: LoweringOptions) -> bool {
-    options.gathers && sequence.has_gathers() || has_parts(sequence, options)
+    may_gather(sequence, options) || has_parts(sequence, options)
 }
 
 /// Returns whether a tensor is tied to others both as what a view shows and in another way: an output gathers a view, or
@@ -92,13 +97,14 @@ pub(crate) fn has_untried(sequence: &OpSequence, options: LoweringOptions) -> bo
         Origin::Input | Origin::Weight => &Dependency::Fresh,
     };
     let is_view = |tensor: TensorId| matches!(dependency(tensor), Dependency::Reads { .. });
-    if options.gathers && overwrites_a_relative(sequence) {
+    let may_gather = may_gather(sequence, options);
+    if may_gather && overwrites_a_relative(sequence) {
         return true;
     }
     let mut outputs = sequence.operators().iter().flat_map(|operator| &operator.outputs).copied();
     outputs.any(|output| match dependency(output) {
         Dependency::Gathers(gathers) => {
-            options.gathers && gathers.iter().any(|gather| is_view(gather.input))
+            may_gather && gathers.iter().any(|gather| is_view(gather.input))
         }
         Dependency::Reads { input, .. } => {
             let root = root(sequence, *input);

@@ -55,7 +55,8 @@ impl Plan {
     }
 
     /// Creates the plan that places each chunk of a problem in a pool at an offset, by
-    /// [`ChunkId`](crate::problem::ChunkId); for problems with several pools.
+    /// [`ChunkId`](crate::problem::ChunkId); for problems with several pools. Optional parts at their
+    /// places lie inside.
     ///
     /// ```
     /// use memplan::{Plan, Problem, problem::demands::{Place, Pool}, verify::verify};
@@ -102,6 +103,7 @@ impl Plan {
                 object: None,
             });
         }
-        Ok(Self::of_chunks(problem, chunks))
+        let problem = problem.with_parts_at(|chunk| places[chunk.index()]);
+        Ok(Self::of_chunks(&problem, chunks))
     }
 }

@@ -50,7 +50,10 @@ impl Scope {
     #[must_use]
     pub fn of(input: InputRef<'_>, options: LoweringOptions) -> Self {
         let has_choice = match input {
-            InputRef::Problem(problem) => has_optional_overwrite(problem),
+            InputRef::Problem(problem) => {
+                let has_parts = options.gathers && !problem.optional_parts().is_empty();
+                has_parts || has_optional_overwrite(problem)
+            }
             InputRef::Sequence(sequence) => {
                 has_parts(sequence, options) || !optional_ties(sequence, options).is_empty()
             }

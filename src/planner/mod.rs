@@ -25,7 +25,7 @@ pub use reordered::ReorderedPlan;
 use crate::{
     Bytes, InputRef, Layout, Limits, OpSequence, Plan, PlanError, PlannedChunk, Problem,
     ProblemError, Strategy,
-    lower::{self, Grain, Lowered, LoweringOptions, Placing, gather, lower_apart},
+    lower::{self, Grain, Lowered, LoweringOptions, Placing, lower_apart},
     plan::{PlannedBody, Scope},
     planner::{
         bodies::Flattened,
@@ -69,10 +69,13 @@ const MAX_LIMITS: usize = 16;
 const GATHERED_NODES: u64 = 20_000;
 
 /// An input that is ready to be laid out.
+#[derive(Clone)]
 struct Prepared<'a> {
     lowered: Lowered,
     /// The same problem with inputs inside the outputs that gather them, if there are any.
     gathered: Option<Lowered>,
+    /// True if some input is not inside. All of them together may still be possible, and better.
+    is_partial: bool,
     bodies: Vec<PlannedBody>,
     /// The planner, with the time that planning the bodies and lowering have left of its limit.
     planner: Planner<'a>,
@@ -85,7 +88,7 @@ impl Prepared<'_> {
         let scope = Scope::of(input, lowering).with_bodies(&self.bodies);
         // Other strategies put inputs where an output gathers them.
         let copies_all = lowering.gathers && !strategy.knows_parts();
-        let is_least = !copies_all || !input.sequence().is_some_and(OpSequence::has_gathers);
+        let is_least = !copies_all || !input.has_gathers();
         let proven_optimal = plan.proven_optimal && is_least;
         Plan { bodies: self.bodies.clone(), proven_optimal, scope, ..plan }
     }
@@ -407,7 +410,7 @@ impl<'a> Planner<'a> {
             }
             InputRef::Problem(_) => {
                 let lowered = input.lower(self.lowering)?;
-                self.prepare_lowered(input, lowered, None, Vec::new())
+                self.prepare_lowered(input, lowered, input, Vec::new())
             }
         }
     }
@@ -421,15 +424,14 @@ impl<'a> Planner<'a> {
         grain: Grain,
     ) -> Result<Prepared<'a>, PlanError> {
         let lowered = lower_apart(flat, self.lowering, self.placing(), grain)?;
-        let gathers = self.lowering.gathers && self.strategy.knows_parts() && flat.has_gathers();
-        self.prepare_lowered(input, lowered, gathers.then_some(flat), bodies.to_vec())
+        self.prepare_lowered(input, lowered, flat.into(), bodies.to_vec())
     }
 
     fn prepare_lowered(
         &self,
         input: InputRef<'_>,
         lowered: Lowered,
-        gathering: Option<&OpSequence>,
+        flat: InputRef<'_>,
         bodies: Vec<PlannedBody>,
     ) -> Result<Prepared<'a>, PlanError> {
         let start = Instant::now();
@@ -438,10 +440,13 @@ impl<'a> Planner<'a> {
         let padding = self.padding.unwrap_or(problem.padding());
         let problem = problem.with_alignment(alignment)?.with_padding(padding)?;
         let lowered = Lowered { problem, places, refused, runs };
-        let gathered = gathering.map(|sequence| gather(sequence, lowered.clone()));
+        let gathers = self.lowering.gathers && self.strategy.knows_parts() && flat.has_gathers();
+        let (gathered, is_partial) = gathers.then(|| flat.gather(lowered.clone())).unzip();
         let parts = |lowered: &Lowered| lowered.problem.parts().len();
         let gathered = gathered.filter(|gathered| parts(gathered) > parts(&lowered));
-        Ok(Prepared { lowered, gathered, bodies, planner: self.after(start) })
+        let is_partial = is_partial.unwrap_or(false);
+        let planner = self.after(start);
+        Ok(Prepared { lowered, gathered, is_partial, bodies, planner })
     }
 
     fn layout(&self, problem: &Problem) -> Result<Layout, PlanError> {

@@ -43,6 +43,7 @@ pub struct ProblemBuilder {
     pub(super) steps: Step,
     /// `None` if the problem is plain so far.
     pub(super) demands: Option<Box<Demands>>,
+    pub(super) optional_parts: Vec<Part>,
 }
 
 impl Default for ProblemBuilder {
@@ -55,6 +56,7 @@ impl Default for ProblemBuilder {
             padding: 0,
             steps: 0,
             demands: None,
+            optional_parts: Vec::new(),
         }
     }
 }
@@ -169,7 +171,11 @@ impl ProblemBuilder {
 
     /// Replaces all demands on a chunk.
     pub(crate) fn demand(&mut self, chunk: ChunkId, demands: ChunkDemands) {
-        if demands != *self.demands().of(chunk) {
+        let is_known = match &self.demands {
+            Some(all) => demands == *all.of(chunk),
+            None => demands == ChunkDemands::default(),
+        };
+        if !is_known {
             *self.of_chunk(chunk) = demands;
         }
     }
@@ -218,6 +224,26 @@ impl ProblemBuilder {
     /// bytes there.
     pub fn part(&mut self, part: ChunkId, whole: ChunkId, offset: Bytes) -> &mut Self {
         self.demands().parts.push(Part { part, whole, offset });
+        self
+    }
+
+    /// Lets a chunk lie inside a larger one, `offset` bytes from its start, where its bytes are needed as well: the
+    /// input of a concatenation in its output. If it lies elsewhere, the operator that writes the larger one
+    /// copies it, so it must be alive then.
+    ///
+    /// ```
+    /// use memplan::{Planner, Problem};
+    ///
+    /// let mut problem = Problem::builder();
+    /// let (a, b) = (problem.chunk(0..3, 64), problem.chunk(1..3, 32));
+    /// let whole = problem.chunk(2..4, 96);
+    /// problem.optional_part(a, whole, 0).optional_part(b, whole, 64);
+    /// let plan = Planner::new().plan(&problem.build()?)?;
+    /// assert_eq!((plan.pool_size, plan.parts.len()), (96, 2));
+    /// # Ok::<(), memplan::PlanError>(())
+    /// ```
+    pub fn optional_part(&mut self, part: ChunkId, whole: ChunkId, offset: Bytes) -> &mut Self {
+        self.optional_parts.push(Part { part, whole, offset });
         self
     }
 
@@ -297,6 +323,8 @@ impl ProblemBuilder {
         self.check_chunks()?;
         self.check_ids()?;
         self.check_requests()?;
+        let lives = self.demands.as_ref().map_or(&[][..], |demands| &demands.lives);
+        demands::check_optional_parts(&self.optional_parts, &self.chunks, lives, &self.labels)?;
         if let Some(demands) = &mut self.demands {
             // Equal problems have equal lists.
             let last = demands.own.iter().rposition(|own| *own != ChunkDemands::default());
@@ -341,6 +369,7 @@ impl ProblemBuilder {
                 .zip(bodies)
                 .map(|(demands, bodies)| Arc::new(Extra::new(*demands, bodies, refused))),
             derived: Arc::default(),
+            optional_parts: self.optional_parts,
         })
     }
 

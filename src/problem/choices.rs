@@ -1,39 +1,55 @@
-//! Optional requests as choices: problems without some of them, and a bound that holds for all.
+//! Optional requests and parts as choices: problems without some of them, and a bound that holds for all.
 
-use std::collections::HashMap;
-
-use crate::{
-    Bytes, Problem, ProblemError,
-    problem::{ChunkId, Request, align_up},
+use std::{
+    collections::{HashMap, HashSet},
+    ops::Range,
 };
 
+use smallvec::{SmallVec, smallvec};
+
+use crate::{
+    Bytes, Problem, ProblemError, Step,
+    problem::{ChunkId, Request, align_up, demands::Part},
+};
+
+/// The most chunks around a chunk that are walked over, directly and through others.
+const MAX_AROUND: usize = 1 << 12;
+
 impl Problem {
-    /// The same problem without some of its requests, by their places in the list.
-    pub(crate) fn without_requests(
+    /// The same problem without some of its requests and optional parts, by their places in their lists. The other
+    /// parts may be required.
+    pub(crate) fn without(
         &self,
-        is_given_up: impl Fn(usize) -> bool,
+        requests: impl Fn(usize) -> bool,
+        parts: impl Fn(usize) -> bool,
+        is_required: bool,
     ) -> Result<Self, ProblemError> {
         let mut builder = self.clone().into_builder();
-        let mut at = 0;
-        builder.requests.retain(|_| {
-            at += 1;
-            !is_given_up(at - 1)
-        });
+        keep(&mut builder.requests, |at| !requests(at));
+        keep(&mut builder.optional_parts, |at| !parts(at));
+        if is_required {
+            for Part { part, whole, offset } in std::mem::take(&mut builder.optional_parts) {
+                builder.part(part, whole, offset);
+            }
+        }
         builder.finish()
     }
 
-    /// The bytes that every plan needs, whichever requests are accepted; `None` if the problem is not plain.
+    /// The bytes that every plan needs, whichever requests and parts are accepted; `None` if that is not counted: the
+    /// problem is not plain, or has too many parts of parts.
     ///
-    /// In each step, all chunks alive need their bytes. An overwriter may save the bytes of one chunk that it may
-    /// overwrite in its first step. Bytes count in multiples of the alignment, except in chunks that requests may put
-    /// off it.
-    pub(crate) fn bound_over_requests(&self, alignment: Bytes, padding: Bytes) -> Option<Bytes> {
+    /// In each step, all chunks alive need their bytes. What may lie inside a chunk is needed as long as that, once. An
+    /// overwriter may save the bytes of one chunk that it may overwrite in its first step. Bytes count in multiples of
+    /// the alignment, except in chunks that requests or parts may put off it.
+    pub(crate) fn bound_over_choices(&self, alignment: Bytes, padding: Bytes) -> Option<Bytes> {
         if !self.is_plain() {
             return None;
         }
         let exact = self.off_the_alignment(alignment);
+        let wholes = Wholes::of(self);
         // The bytes, and the cells of the alignment that they take from all others.
         let count = |chunk: ChunkId, size: Bytes| -> (i128, i128) {
+            let padding = if wholes.is_related(chunk) { 0 } else { padding };
             let size = if size == 0 { 0 } else { size.saturating_add(padding) };
             let floor = size & !(alignment - 1);
             let cells = if exact[chunk.index()] { floor } else { align_up(size, alignment) };
@@ -42,9 +58,10 @@ impl Problem {
         // The change of both at each step at which they change.
         let mut changes: Vec<(u64, (i128, i128))> = Vec::with_capacity(2 * self.len());
         for id in self.ids() {
-            let chunk = self.chunk(id);
-            let (plain, cells) = count(id, chunk.size);
-            changes.extend([(chunk.begin, (plain, cells)), (chunk.end, (-plain, -cells))]);
+            let (plain, cells) = count(id, wholes.own_bytes(id));
+            for needed in wholes.needed(id)? {
+                changes.extend([(needed.start, (plain, cells)), (needed.end, (-plain, -cells))]);
+            }
         }
         // What each overwriter saves at most, in its first step.
         let mut saved: HashMap<ChunkId, (i128, i128)> = HashMap::new();
@@ -87,8 +104,79 @@ impl Problem {
             exact[a] |= exact[b] || !is_aligned;
             group[b] = a;
         }
+        for part in &self.optional_parts {
+            let (a, b) =
+                (find(&mut group, part.whole.index()), find(&mut group, part.part.index()));
+            exact[a] = true;
+            group[b] = a;
+        }
         (0..self.len()).map(|at| exact[find(&mut group, at)]).collect()
     }
+}
+
+/// The chunks that chunks may lie inside of.
+struct Wholes<'p> {
+    problem: &'p Problem,
+    /// By part: the chunks around it.
+    around: HashMap<ChunkId, Vec<ChunkId>>,
+    /// By whole: the bytes of its parts.
+    inside: HashMap<ChunkId, Bytes>,
+}
+
+impl<'p> Wholes<'p> {
+    fn of(problem: &'p Problem) -> Self {
+        let mut wholes = Self { problem, around: HashMap::new(), inside: HashMap::new() };
+        for part in &problem.optional_parts {
+            wholes.around.entry(part.part).or_default().push(part.whole);
+            *wholes.inside.entry(part.whole).or_default() += problem.chunk(part.part).size;
+        }
+        wholes
+    }
+
+    fn is_related(&self, chunk: ChunkId) -> bool {
+        self.around.contains_key(&chunk) || self.inside.contains_key(&chunk)
+    }
+
+    /// The bytes of a chunk that no other chunk may hold. Its parts share none of them.
+    fn own_bytes(&self, chunk: ChunkId) -> Bytes {
+        self.problem.chunk(chunk).size - self.inside.get(&chunk).copied().unwrap_or(0)
+    }
+
+    /// The steps in which a chunk, or one around it, is alive; `None` if there are too many around it.
+    fn needed(&self, chunk: ChunkId) -> Option<SmallVec<[Range<Step>; 1]>> {
+        let life = |chunk: ChunkId| {
+            let chunk = self.problem.chunk(chunk);
+            chunk.begin..chunk.end
+        };
+        if !self.around.contains_key(&chunk) {
+            return Some(smallvec![life(chunk)]);
+        }
+        let mut all = vec![chunk];
+        let mut seen = HashSet::from([chunk]);
+        let mut at = 0;
+        while let Some(next) = all.get(at).copied() {
+            let around = self.around.get(&next).into_iter().flatten();
+            all.extend(around.copied().filter(|&whole| seen.insert(whole)));
+            at += 1;
+            if at > MAX_AROUND {
+                return None;
+            }
+        }
+        let mut lives: Vec<Range<Step>> = all.into_iter().map(life).collect();
+        lives.sort_unstable_by_key(|life| life.start);
+        lives.dedup_by(|next, last| {
+            let meets = next.start <= last.end;
+            last.end = if meets { last.end.max(next.end) } else { last.end };
+            meets
+        });
+        Some(lives.into())
+    }
+}
+
+/// Keeps the items at some places of a list.
+fn keep<T>(items: &mut Vec<T>, is_kept: impl Fn(usize) -> bool) {
+    let mut places = 0..;
+    items.retain(|_| places.next().is_some_and(&is_kept));
 }
 
 /// The first of the chunks that a chunk is joined to.
@@ -115,9 +203,31 @@ mod tests {
         let d = problem.chunk(2..4, 32);
         problem.overwrite(d, a, 0);
         let problem = problem.build().expect("the problem is right");
-        assert_eq!(problem.bound_over_requests(1, 0), Some(96 + 64));
-        assert_eq!(problem.bound_over_requests(64, 0), Some(128 + 64));
-        let without = problem.without_requests(|at| at == 0).expect("the problem is right");
-        assert_eq!(without.bound_over_requests(1, 0), Some(96 + 64 + 80));
+        assert_eq!(problem.bound_over_choices(1, 0), Some(96 + 64));
+        assert_eq!(problem.bound_over_choices(64, 0), Some(128 + 64));
+        let without = problem.without(|at| at == 0, |_| false, false);
+        let without = without.expect("the problem is right");
+        assert_eq!(without.bound_over_choices(1, 0), Some(96 + 64 + 80));
+    }
+
+    /// The bytes of `a` are needed as long as those of the two chunks around it.
+    #[test]
+    fn bytes_of_parts_count_once() {
+        let mut problem = Problem::builder();
+        let (a, b) = (problem.chunk(0..2, 8), problem.chunk(0..4, 16));
+        let inner = problem.chunk(1..4, 12);
+        let outer = problem.chunk(3..5, 32);
+        problem.chunk(4..5, 5);
+        problem.optional_part(a, inner, 4).optional_part(inner, outer, 0);
+        let problem = problem.optional_part(b, outer, 12).build().expect("the problem is right");
+        // In step 4: all of `outer`, and 5 more.
+        assert_eq!(problem.bound_over_choices(1, 0), Some(37));
+        assert_eq!(problem.bound_over_choices(1, 100), Some(137));
+        let without = problem.without(|_| false, |at| at == 1, false);
+        let without = without.expect("the problem is right");
+        // In step 3, `outer` is not around `inner`.
+        assert_eq!(without.bound_over_choices(1, 0), Some(12 + 32));
+        let parts = problem.without(|_| false, |_| false, true).expect("all parts are possible");
+        assert_eq!((parts.parts().len(), parts.lower_bound().bytes), (3, 37));
     }
 }

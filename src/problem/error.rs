@@ -264,6 +264,26 @@ pub enum ProblemError {
         /// The whole.
         whole: String,
     },
+    /// An optional part that is not alive when its whole begins.
+    #[error(
+        "optional part '{part}' of '{whole}' is not alive when '{whole}' begins, so it could not be copied"
+    )]
+    OptionalPartNotAlive {
+        /// The part.
+        part: String,
+        /// The whole.
+        whole: String,
+    },
+    /// Two optional parts cover the same bytes of a whole, which holds both.
+    #[error("optional parts '{first}' and '{second}' of '{whole}' overlap")]
+    OptionalPartsOverlap {
+        /// One part.
+        first: String,
+        /// The other.
+        second: String,
+        /// The whole.
+        whole: String,
+    },
     /// Links put a chunk at two places of its body.
     #[error(
         "the overwrites and parts that chunk '{chunk}' takes part in would put it at two offsets at once"

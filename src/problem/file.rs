@@ -7,7 +7,7 @@ use crate::{
     file::{Places, is_zero},
     problem::{
         ChunkId, Ids, Problem, ProblemBuilder, ProblemError, Request,
-        demands::{APART, ChunkDemands, Demands, PART, Pool, PoolId, REQUEST},
+        demands::{APART, ChunkDemands, Demands, PART, Part, Pool, PoolId, REQUEST},
         moment::Moment,
     },
 };
@@ -83,6 +83,9 @@ struct PartEntry {
     whole: u64,
     /// Bytes from the whole's start.
     offset: Bytes,
+    /// False if the chunk inside may lie elsewhere; `true` if omitted.
+    #[serde(default = "yes", skip_serializing_if = "is_yes")]
+    required: bool,
 }
 
 /// A window in a problem file.
@@ -171,6 +174,15 @@ fn one() -> Bytes {
     1
 }
 
+fn yes() -> bool {
+    true
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "as serde asks")]
+const fn is_yes(value: &bool) -> bool {
+    *value
+}
+
 impl From<Problem> for ProblemFile {
     fn from(problem: Problem) -> Self {
         let labels = problem.labels();
@@ -205,7 +217,12 @@ impl From<Problem> for ProblemFile {
         let number = |chunk: ChunkId| labels.number(chunk);
         let some = |list: Vec<PartEntry>| Some(list).filter(|list| !list.is_empty());
         Self {
-            format: if demands.is_some() { FULL } else { PLAIN }.to_owned(),
+            format: if demands.is_some() || !problem.optional_parts().is_empty() {
+                FULL
+            } else {
+                PLAIN
+            }
+            .to_owned(),
             alignment: problem.alignment(),
             padding: problem.padding(),
             streams: demands.map(|demands| demands.streams).filter(|&streams| streams > 1),
@@ -224,14 +241,17 @@ impl From<Problem> for ProblemFile {
                     required: request.required,
                 })
                 .collect(),
-            parts: demands.and_then(|demands| {
-                let entry = |part: &super::demands::Part| PartEntry {
+            parts: {
+                let entry = |part: &Part, required| PartEntry {
                     chunk: number(part.part),
                     whole: number(part.whole),
                     offset: part.offset,
+                    required,
                 };
-                some(demands.parts.iter().map(entry).collect())
-            }),
+                let required = problem.parts().iter().map(|part| entry(part, true));
+                let optional = problem.optional_parts().iter().map(|part| entry(part, false));
+                some(required.chain(optional).collect())
+            },
             apart: demands.map(|demands| &demands.apart).filter(|apart| !apart.is_empty()).map(
                 |apart| {
                     apart.iter().map(|group| group.iter().map(|&c| number(c)).collect()).collect()
@@ -382,7 +402,9 @@ impl TryFrom<ProblemFile> for Problem {
         let streams = file.streams.unwrap_or(1);
         let mut pools: Vec<Box<str>> = vec!["pool".into()];
         if !is_plain {
-            problem.streams(streams);
+            if streams != 1 {
+                problem.streams(streams);
+            }
             if let Some(entries) = file.pools {
                 pools = entries.iter().map(|entry| entry.name.clone()).collect();
                 problem.pools(entries.into_iter().map(Pool::from).collect());
@@ -426,7 +448,11 @@ impl TryFrom<ProblemFile> for Problem {
         };
         for entry in file.parts.iter().flatten() {
             let [chunk, whole] = [find(entry.chunk, PART)?, find(entry.whole, PART)?];
-            problem.part(chunk, whole, entry.offset);
+            if entry.required {
+                problem.part(chunk, whole, entry.offset);
+            } else {
+                problem.optional_part(chunk, whole, entry.offset);
+            }
         }
         for group in file.apart.iter().flatten() {
             problem.apart(group.iter().map(|&id| find(id, APART)).collect::<Result<Vec<_>, _>>()?);

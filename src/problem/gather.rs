@@ -5,6 +5,7 @@
 //! again.
 
 use std::{
+    borrow::Cow,
     collections::{BTreeSet, HashMap},
     ops::Range,
 };
@@ -13,7 +14,10 @@ use tracing::debug;
 
 use crate::{
     Bytes, Problem, ProblemError, Step,
-    problem::{ChunkId, LiveWeight, RejectReason, Request, align_up, demands::Part},
+    problem::{
+        ChunkId, LiveWeight, RejectReason, Request, align_up,
+        demands::{Part, Place},
+    },
 };
 
 /// The most pairs of joined chunks that the trials for one problem may examine. Beyond that, the
@@ -62,6 +66,16 @@ impl Problem {
         self.gather_together(&wholes.iter().map(one_by_one).collect::<Vec<_>>())
     }
 
+    /// Puts optional parts inside their wholes, the largest whole first, as [`gather`](Self::gather) does.
+    pub(crate) fn gather_optional(self) -> Gathered {
+        let size = |part: &Part| self.chunk(part.whole).size;
+        let mut parts = self.optional_parts().to_vec();
+        parts.sort_by_key(|part| (std::cmp::Reverse(size(part)), part.whole));
+        let wholes = parts.chunk_by(|a, b| a.whole == b.whole).map(<[Part]>::to_vec);
+        let wholes: Vec<Vec<Part>> = wholes.collect();
+        self.gather(&wholes)
+    }
+
     /// Like [`gather`](Self::gather), with groups of parts of which all or none are accepted. A group is refused with
     /// its first part.
     pub(crate) fn gather_together(self, wholes: &[Vec<Vec<Part>>]) -> Gathered {
@@ -91,20 +105,30 @@ impl Problem {
             return Gathered { problem: self, refused, lost: Vec::new() };
         }
         debug!(target: "memplan::lower", parts = parts.len(), "gathered");
-        let before: BTreeSet<usize> =
-            self.refused().into_iter().map(|dropped| dropped.request).collect();
+        let before = self.lost_requests();
         // Each part was tried with all chunks that it is joined to, so all parts are possible
         // together.
         let problem = match self.with_parts(&parts) {
             Ok(problem) => problem,
             Err(error) => {
-                refused.extend(parts.into_iter().map(|part| (part, refusal(&error))));
+                let reason = RejectReason::of(&error);
+                refused.extend(parts.into_iter().map(|part| (part, reason)));
                 return Gathered { problem: self, refused, lost: Vec::new() };
             }
         };
-        let now = problem.refused().into_iter().filter(|one| !before.contains(&one.request));
-        let lost = now.map(|one| (problem.requests()[one.request], one.reason)).collect();
+        let lost = problem.lost_since(&before);
         Gathered { problem, refused, lost }
+    }
+
+    /// The places of the requests that are not accepted.
+    pub(crate) fn lost_requests(&self) -> BTreeSet<usize> {
+        self.refused().into_iter().map(|dropped| dropped.request).collect()
+    }
+
+    /// The requests that are not accepted, but were before.
+    pub(crate) fn lost_since(&self, before: &BTreeSet<usize>) -> Vec<(Request, RejectReason)> {
+        let now = self.refused().into_iter().filter(|one| !before.contains(&one.request));
+        now.map(|one| (self.requests()[one.request], one.reason)).collect()
     }
 
     /// The number of streams.
@@ -112,7 +136,26 @@ impl Problem {
         self.demands().map_or(1, |demands| demands.streams)
     }
 
-    fn with_parts(&self, parts: &[Part]) -> Result<Self, ProblemError> {
+    /// The problem with the optional parts that lie inside others at these places. Without them, if that is
+    /// impossible.
+    pub(crate) fn with_parts_at(&self, place: impl Fn(ChunkId) -> Place) -> Cow<'_, Self> {
+        let is_inside = |part: &&Part| {
+            let (inner, whole) = (place(part.part), place(part.whole));
+            let expected = whole.offset.checked_add(part.offset);
+            inner.pool == whole.pool && expected == Some(inner.offset)
+        };
+        let parts: Vec<&Part> = self.optional_parts().iter().filter(is_inside).collect();
+        if parts.is_empty() {
+            return Cow::Borrowed(self);
+        }
+        self.with_parts(parts).map_or(Cow::Borrowed(self), Cow::Owned)
+    }
+
+    /// The problem with more chunks inside others.
+    pub(crate) fn with_parts<'p>(
+        &self,
+        parts: impl IntoIterator<Item = &'p Part>,
+    ) -> Result<Self, ProblemError> {
         let mut builder = self.clone().into_builder();
         for &Part { part, whole, offset } in parts {
             builder.part(part, whole, offset);
@@ -251,7 +294,8 @@ impl<'p> Trials<'p> {
         }
         self.pairs += pairs;
         let bound = |parts: &[Part]| {
-            let problem = self.problem.with_parts(parts).map_err(|error| refusal(&error))?;
+            let problem =
+                self.problem.with_parts(parts).map_err(|error| RejectReason::of(&error))?;
             Ok(problem.lower_bound().bytes)
         };
         let is_larger = bound(&[&self.parts, new].concat())? > bound(&self.parts)?;
@@ -278,7 +322,7 @@ impl<'p> Trials<'p> {
         requests.sort_unstable();
         let requests = requests.into_iter().map(|at| self.problem.requests()[at]);
         let parts = parts.iter().copied();
-        self.problem.subset(chunks, requests, parts).map_err(|error| refusal(&error))
+        self.problem.subset(chunks, requests, parts).map_err(|error| RejectReason::of(&error))
     }
 }
 
@@ -382,14 +426,17 @@ fn changes(before: &[LiveWeight], after: &[LiveWeight]) -> Vec<Change> {
     changes
 }
 
-fn refusal(error: &ProblemError) -> RejectReason {
-    match error {
-        ProblemError::TwoPlaces { .. } => RejectReason::TwoPlaces,
-        ProblemError::Misaligned { .. } => RejectReason::Misaligned,
-        ProblemError::NoCommonPool { .. } => RejectReason::NoCommonPool,
-        ProblemError::TwoPins { .. } => RejectReason::TwoPins,
-        ProblemError::Pins { .. } => RejectReason::Pins,
-        ProblemError::TooLarge { .. } => RejectReason::TooLarge,
-        _ => RejectReason::Clash,
+impl RejectReason {
+    /// The reason why chunks cannot be joined.
+    pub(crate) const fn of(error: &ProblemError) -> Self {
+        match error {
+            ProblemError::TwoPlaces { .. } => Self::TwoPlaces,
+            ProblemError::Misaligned { .. } => Self::Misaligned,
+            ProblemError::NoCommonPool { .. } => Self::NoCommonPool,
+            ProblemError::TwoPins { .. } => Self::TwoPins,
+            ProblemError::Pins { .. } => Self::Pins,
+            ProblemError::TooLarge { .. } => Self::TooLarge,
+            _ => Self::Clash,
+        }
     }
 }

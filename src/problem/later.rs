@@ -147,15 +147,14 @@ impl Problem {
                 builder.apart(group.iter().map(|&chunk| id(chunk)).collect::<Vec<_>>());
             }
         }
-        // Both problems may state the same part of a shared chunk.
-        let key = |part: &Part| (part.part, part.whole, part.offset);
         let known = builder.demands.iter().flat_map(|all| &all.parts);
-        let mut known: BTreeSet<_> = known.map(key).collect();
-        for part in parts {
-            if known.insert(key(&part)) {
-                builder.part(part.part, part.whole, part.offset);
-            }
+        for Part { part, whole, offset } in new_parts(known, parts) {
+            builder.part(part, whole, offset);
         }
+        let later = |part: &Part| Part::new(id(part.part), id(part.whole), part.offset);
+        let optional = other.optional_parts.iter().map(later).collect();
+        let optional = new_parts(&builder.optional_parts, optional);
+        builder.optional_parts.extend(optional);
         builder.labels = Labels { ids: Ids::Positions, names };
         builder.finish()
     }
@@ -217,6 +216,14 @@ impl Problem {
         };
         self.chunks.iter().zip(0..).map(life).collect()
     }
+}
+
+/// The parts that are not known. Both problems may state the same part of a shared chunk.
+fn new_parts<'p>(known: impl IntoIterator<Item = &'p Part>, mut parts: Vec<Part>) -> Vec<Part> {
+    let key = |part: &Part| (part.part, part.whole, part.offset);
+    let mut known: BTreeSet<_> = known.into_iter().map(key).collect();
+    parts.retain(|part| known.insert(key(part)));
+    parts
 }
 
 /// The chunks that are states: the shared ones, and those that are joined to them by updates.

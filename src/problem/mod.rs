@@ -114,6 +114,7 @@ pub struct Problem {
     extra: Option<Arc<Extra>>,
     /// Copies of a problem share it.
     derived: Arc<Derived>,
+    optional_parts: Vec<demands::Part>,
 }
 
 /// What follows from a problem, computed when it is first needed.
@@ -303,10 +304,16 @@ impl Problem {
         !self.parts().is_empty()
     }
 
-    /// The chunks that lie inside others, in the order given.
+    /// The chunks that must lie inside others, in the order given.
     #[must_use]
     pub fn parts(&self) -> &[demands::Part] {
         self.demands().map_or(&[], |demands| &demands.parts)
+    }
+
+    /// The chunks that may lie inside others, in the order given.
+    #[must_use]
+    pub fn optional_parts(&self) -> &[demands::Part] {
+        &self.optional_parts
     }
 
     /// The pools, at least one: that of a plain problem has no limits.
@@ -401,7 +408,9 @@ impl Problem {
         builder.finish()
     }
 
-    pub(crate) fn into_builder(self) -> ProblemBuilder {
+    /// Starts a problem with the same chunks and all that is stated about them, to add more.
+    #[must_use]
+    pub fn into_builder(self) -> ProblemBuilder {
         ProblemBuilder {
             chunks: self.chunks,
             requests: self.requests,
@@ -410,6 +419,7 @@ impl Problem {
             padding: self.padding,
             steps: self.steps,
             demands: self.extra.map(|extra| Box::new(Arc::unwrap_or_clone(extra).demands)),
+            optional_parts: self.optional_parts,
         }
     }
 

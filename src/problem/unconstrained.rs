@@ -34,6 +34,7 @@ impl Problem {
             labels: Labels::default(),
             extra: None,
             derived: Arc::default(),
+            optional_parts: Vec::new(),
             ..*self
         })
     }

@@ -194,7 +194,7 @@ impl<'a> Draft<'a> {
                 continue;
             };
             match dependency {
-                Dependency::Reads { input, .. } if self.options.views => {
+                Dependency::Reads { input, required, .. } if self.options.views || *required => {
                     self.share(output, *input);
                     viewed = viewed.or(Some(self.root[input.index()]));
                     continue;
@@ -212,10 +212,9 @@ impl<'a> Draft<'a> {
                 }
                 Dependency::Gathers(gathers) => {
                     self.add_storage(output, narrow(step), false);
-                    if self.options.gathers {
-                        for gather in gathers {
-                            self.gather(gather.input);
-                        }
+                    let gathers_all = self.options.gathers;
+                    for gather in gathers.iter().filter(|one| gathers_all || one.required) {
+                        self.gather(gather.input);
                     }
                 }
                 _ => self.add_storage(output, narrow(step), false),

@@ -70,8 +70,8 @@ pub fn write_problem_csv(out: impl io::Write, problem: &Problem) -> io::Result<(
     writer.flush()
 }
 
-/// The first feature of a problem that CSV cannot express. Overwrite links, which a plan may do without,
-/// do not count.
+/// The first feature of a problem that CSV cannot express. Overwrite links and optional parts, which a plan may do
+/// without, do not count.
 #[must_use]
 pub fn not_in_csv(problem: &Problem) -> Option<Feature> {
     let demands = problem.demands()?;

@@ -272,12 +272,12 @@ fn known_alive(plan: &Plan, peak: Peak) -> Bytes {
     if is_bound_by_steps(plan) { peak.bytes } else { plan.lower_bound }
 }
 
-/// The plans that a proof is about: `plan`, or `plan with these overwrites`.
+/// The plans that a proof is about: `plan`, or `plan with these overwrites and copies`.
 #[must_use]
 pub fn scoped(plan: &Plan) -> &'static str {
     match plan.scope {
         Scope::AllChoices => "plan",
-        _ if plan.tensors.is_empty() => "plan with these overwrites",
+        _ if plan.tensors.is_empty() => "plan with these overwrites and copies",
         _ => "plan with these views, overwrites and copies",
     }
 }
@@ -285,7 +285,7 @@ pub fn scoped(plan: &Plan) -> &'static str {
 /// The choices of a plan that a proof is limited to.
 fn choices(plan: &Plan) -> &'static str {
     if plan.tensors.is_empty() {
-        "with these overwrites"
+        "with these overwrites and copies"
     } else {
         "with these views, overwrites and copies"
     }

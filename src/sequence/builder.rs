@@ -402,7 +402,9 @@ impl<T> Dependency<T> {
             Self::Gathers(gathers) => Dependency::Gathers(
                 gathers
                     .iter()
-                    .map(|gather| Ok(Gather { input: map(&gather.input)?, offset: gather.offset }))
+                    .map(|&Gather { ref input, offset, required }| {
+                        Ok(Gather { input: map(input)?, offset, required })
+                    })
                     .collect::<Result<_, E>>()?,
             ),
         })

@@ -91,7 +91,7 @@ pub(super) fn gathers(sequence: &OpSequence) -> Result<(), SequenceError> {
         let room = tensor.size.unwrap_or(0);
         let name = |input: TensorId| sequence.tensor(input).name.to_string();
         let mut ranges = Vec::with_capacity(gathers.len());
-        for &Gather { input, offset } in gathers {
+        for &Gather { input, offset, .. } in gathers {
             // A weight of unknown size may be empty.
             let size = sequence.tensor(input).size.unwrap_or(0);
             let Some(end) = offset.checked_add(size).filter(|&end| end <= room) else {

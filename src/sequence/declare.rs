@@ -22,8 +22,8 @@ pub enum Dependency<T> {
     /// Write dependencies: the output is written over one of these inputs, the first that can be
     /// accepted.
     Overwrites(Vec<Overwrite<T>>),
-    /// The bytes of these inputs are copied into the output, as a concatenation does. Where an input
-    /// already lies at its place, nothing needs to be copied.
+    /// The output holds the bytes of these inputs, as a concatenation does. Where an input already lies at its
+    /// place, nothing needs to be copied.
     Gathers(Vec<Gather<T>>),
 }
 
@@ -35,6 +35,8 @@ pub struct Gather<T> {
     pub input: T,
     /// Bytes from the output's start.
     pub offset: Bytes,
+    /// True if the input must lie there, because the operator makes no copy; false if it may.
+    pub required: bool,
 }
 
 /// One way for an output to be written over an input.
@@ -144,9 +146,9 @@ impl Output {
         self
     }
 
-    /// Requires what was declared last: the output is a view of its input, never a copy, because its operator
-    /// moves no bytes; or it is written over the inputs declared so far, as [`updates`](Self::updates) requires
-    /// at once. Gathered inputs are never required: their operator copies what is not in its place.
+    /// Requires what was declared so far: the output is a view of its input, never a copy, because its operator
+    /// moves no bytes; or it is written over the inputs, as [`updates`](Self::updates) requires at once; or these
+    /// lie inside it, as [`holds`](Self::holds) requires at once.
     ///
     /// ```
     /// use memplan::{OpSequence, Operator, Output, Planner};
@@ -175,7 +177,12 @@ impl Output {
                     overwrite.required = true;
                 }
             }
-            Dependency::Fresh | Dependency::Gathers(_) => {}
+            Dependency::Gathers(gathers) => {
+                for gather in gathers {
+                    gather.required = true;
+                }
+            }
+            Dependency::Fresh => {}
         }
         self
     }
@@ -199,10 +206,38 @@ impl Output {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[must_use]
-    pub fn gathers(mut self, input: impl Into<Box<str>>, offset: Bytes) -> Self {
+    pub fn gathers(self, input: impl Into<Box<str>>, offset: Bytes) -> Self {
+        self.gather(input.into(), offset, false)
+    }
+
+    /// Requires the whole input to lie inside the output from the beginning, `offset` bytes from the output's
+    /// own start: a concatenation whose operator moves no bytes. Planning fails if that is impossible, as where
+    /// an input lies outside the pool or would have to lie in two outputs, unless the input has no bytes.
+    ///
+    /// ```
+    /// use memplan::{OpSequence, Operator, Output, Planner};
+    ///
+    /// let concat = Output::new("c", 96).holds("a", 0).holds("b", 64);
+    /// let sequence = OpSequence::builder()
+    ///     .operator(Operator::new("conv").output(Output::new("a", 64)))
+    ///     .operator(Operator::new("conv").output(Output::new("b", 32)))
+    ///     .operator(Operator::new("join").inputs(["a", "b"]).output(concat))
+    ///     .output("c")
+    ///     .build()?;
+    /// let plan = Planner::new().plan(&sequence)?;
+    /// let [a, b, c] = ["a", "b", "c"].map(|name| plan.offset(name));
+    /// assert!(a == c && b == c.map(|c| c + 64));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn holds(self, input: impl Into<Box<str>>, offset: Bytes) -> Self {
+        self.gather(input.into(), offset, true)
+    }
+
+    fn gather(mut self, input: Box<str>, offset: Bytes, required: bool) -> Self {
         self.is_mixed |=
             matches!(self.dependency, Dependency::Overwrites(_) | Dependency::Reads { .. });
-        let gather = Gather { input: input.into(), offset };
+        let gather = Gather { input, offset, required };
         match &mut self.dependency {
             Dependency::Gathers(gathers) => gathers.push(gather),
             dependency => *dependency = Dependency::Gathers(vec![gather]),

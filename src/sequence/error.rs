@@ -307,6 +307,18 @@ pub enum SequenceError {
         /// The tensor that shares the bytes.
         other: String,
     },
+    /// A required gather that is impossible.
+    #[error("operator '{operator}': '{input}' must lie inside '{output}', but {reason}")]
+    RequiredGather {
+        /// The operator.
+        operator: String,
+        /// The output that gathers the input.
+        output: String,
+        /// The input.
+        input: String,
+        /// The reason.
+        reason: RejectReason,
+    },
     /// Sizes whose sum exceeds 64 bits.
     #[error("the sizes of all tensors add up to 2^64 bytes or more (at '{tensor}' of {size} B)")]
     SizeOverflow {

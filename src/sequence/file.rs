@@ -204,6 +204,9 @@ pub struct GatherEntry {
     /// Bytes from the output's start.
     #[serde(default)]
     pub offset: Bytes,
+    /// True if it must lie there, uncopied; `false` if omitted.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub required: bool,
 }
 
 /// Write dependencies, of which the first that can be accepted is taken. A file has a list of them,
@@ -356,6 +359,7 @@ impl From<&OpSequence> for BodyEntry {
                     let entry_of = |gather: &Gather<super::TensorId>| GatherEntry {
                         input: name(gather.input),
                         offset: gather.offset,
+                        required: gather.required,
                     };
                     entry.gathers = Some(gathers.iter().map(entry_of).collect());
                 }
@@ -475,7 +479,8 @@ impl TryFrom<OutputEntry> for Output {
 
     fn try_from(entry: OutputEntry) -> Result<Self, SequenceError> {
         let gathers = entry.gathers.map(|gathers| {
-            let gather = |GatherEntry { input, offset }| Gather { input, offset };
+            let gather =
+                |GatherEntry { input, offset, required }| Gather { input, offset, required };
             Dependency::Gathers(gathers.into_iter().map(gather).collect())
         });
         let dependency = match (entry.reads, entry.overwrites, gathers) {

@@ -225,10 +225,15 @@ impl OpSequence {
     /// Returns true if an output gathers inputs.
     #[must_use]
     pub fn has_gathers(&self) -> bool {
-        let gathers = |tensor: &Tensor| {
-            matches!(tensor.origin, Origin::Output { dependency: Dependency::Gathers(_), .. })
-        };
-        self.tensors.iter().any(gathers)
+        self.gathers().next().is_some()
+    }
+
+    /// The gathered inputs of all outputs.
+    pub(crate) fn gathers(&self) -> impl Iterator<Item = &Gather<TensorId>> {
+        self.tensors.iter().flat_map(|tensor| match &tensor.origin {
+            Origin::Output { dependency: Dependency::Gathers(gathers), .. } => &gathers[..],
+            _ => &[],
+        })
     }
 
     /// The name of an operator in messages: its own or, without one, its kind and step.

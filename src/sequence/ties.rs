@@ -43,6 +43,19 @@ impl OpSequence {
         }
         without
     }
+
+    /// Requires all gathered inputs to lie inside their outputs.
+    pub(crate) fn require_gathers(&mut self) {
+        for tensor in &mut self.tensors {
+            if let Origin::Output { dependency: Dependency::Gathers(gathers), .. } =
+                &mut tensor.origin
+            {
+                for gather in gathers {
+                    gather.required = true;
+                }
+            }
+        }
+    }
 }
 
 impl OpSequence {

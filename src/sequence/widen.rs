@@ -185,9 +185,11 @@ impl OpSequence {
                 let is_one = |a: &Gather<TensorId>, b: &Gather<TensorId>| {
                     a.offset == b.offset && is_same(a.input, b.input)
                 };
-                let kept =
-                    mine.iter().filter(|mine| theirs.iter().any(|theirs| is_one(mine, theirs)));
-                Dependency::Gathers(kept.cloned().collect())
+                let kept = mine.iter().filter_map(|mine| {
+                    let theirs = theirs.iter().find(|theirs| is_one(mine, theirs))?;
+                    Some(Gather { required: mine.required || theirs.required, ..*mine })
+                });
+                Dependency::Gathers(kept.collect())
             }
             _ => Dependency::Fresh,
         };

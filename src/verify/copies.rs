@@ -1,15 +1,34 @@
 //! The copies that a plan lists: outputs that could have shared memory with an input.
 
+use std::collections::HashSet;
+
 use crate::{
-    OpSequence, Plan,
+    Bytes, InputRef, OpSequence, Plan,
     plan::PlannedCopy,
+    problem::ChunkId,
     sequence::{Dependency, Origin, TensorId},
     verify::Violation,
 };
 
 /// Finds copies of what is no view and no gathered input, or of another size. What they save is a claim.
-pub(super) fn check(sequence: &OpSequence, plan: &Plan) -> Vec<Violation> {
-    let wrong = plan.copies.list.iter().filter(|copy| !is_copy(sequence, copy));
+pub(super) fn check(input: InputRef<'_>, plan: &Plan) -> Vec<Violation> {
+    let parts: HashSet<(String, String, Bytes)> = match input {
+        InputRef::Problem(problem) if !plan.copies.list.is_empty() => {
+            let name = |chunk: ChunkId| problem.labels().name(chunk);
+            let parts = problem.optional_parts().iter();
+            parts
+                .map(|one| (name(one.whole), name(one.part), problem.chunk(one.part).size))
+                .collect()
+        }
+        _ => HashSet::new(),
+    };
+    let is_copy = |copy: &PlannedCopy| match input {
+        InputRef::Sequence(sequence) => is_copy(sequence, copy),
+        InputRef::Problem(_) => {
+            parts.contains(&(copy.output.to_string(), copy.input.to_string(), copy.size))
+        }
+    };
+    let wrong = plan.copies.list.iter().filter(|copy| !is_copy(copy));
     wrong
         .map(|copy| {
             let name =

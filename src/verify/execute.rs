@@ -32,6 +32,7 @@ use crate::{
         Violation,
         gathered::Gathered,
         places::{self, Interval, Memory, Place, Workspace},
+        required,
         shadow::{Shadow, Stamp},
         streams::{Order, Race, Races},
     },
@@ -60,6 +61,7 @@ pub(super) fn run(sequence: &OpSequence, plan: &Plan, waits: &[Vec<usize>]) -> V
         races: (sequence.streams() > 1).then(|| Races::of(Order::of(sequence, waits))),
         violations,
     };
+    required::check(sequence, &machine.places, &mut machine.violations);
     machine.supply();
     let mut workspaces = 0..machine.workspaces.len();
     let mut workspace = workspaces.next();

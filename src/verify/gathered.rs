@@ -56,7 +56,7 @@ impl Gathered {
         else {
             return Vec::new();
         };
-        let in_place = |&Gather { input, offset }: &Gather<TensorId>| {
+        let in_place = |&Gather { input, offset, .. }: &Gather<TensorId>| {
             let place = places[input.index()];
             let interval = place.interval(sequence.tensor(input).size.unwrap_or(Bytes::MAX))?;
             let is_there = interval.memory == Memory::Pool && place.is_at(places[output], offset);

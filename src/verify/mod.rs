@@ -9,7 +9,7 @@
 //!    share the bytes of the chunk that it overwrites in the last step of that chunk. In the plan of a sequence, each
 //!    byte lives until its own last reader;
 //! 3. an overwriter lies exactly at its offset in the chunk that it overwrites, was allowed to, and
-//!    every required overwrite is accepted;
+//!    every required overwrite is accepted; required views and gathered inputs lie where they must;
 //! 4. every chunk that overwrites nothing lies at a multiple of the alignment;
 //! 5. everything lies inside the pool, and the pool ends where the highest of those chunks does,
 //!    rounded up to the alignment;
@@ -66,6 +66,7 @@ mod places;
 mod pools;
 mod problem;
 mod ranges;
+mod required;
 mod reserved;
 mod same_bytes;
 mod sequence;
@@ -125,6 +126,8 @@ pub fn verify<'i>(input: impl Into<InputRef<'i>>, plan: &Plan) -> Vec<Violation>
 
 fn of_problem(problem: &Problem, plan: &Plan) -> Vec<Violation> {
     let mut violations = dangling(plan);
+    violations.extend(copies::check(problem.into(), plan));
+    let problem = &*problem::with_listed_parts(problem, plan);
     let problem = &*beside::asked(problem, plan, &mut violations);
     violations.extend(plan.tensors.iter().map(|tensor| {
         let name = format!("tensor {}", tensor.name);
@@ -152,7 +155,7 @@ fn of_problem(problem: &Problem, plan: &Plan) -> Vec<Violation> {
 fn of_sequence(sequence: &OpSequence, plan: &Plan) -> Vec<Violation> {
     let mut violations = dangling(plan);
     violations.extend(pools::check(sequence, plan));
-    violations.extend(copies::check(sequence, plan));
+    violations.extend(copies::check(sequence.into(), plan));
     let plan = &*pools::in_one(plan);
     violations.extend(table::check(plan, Links::OfSequence));
     if let Some(flat) = bodies::flatten(sequence, plan, of_sequence, &mut violations) {

@@ -1,10 +1,13 @@
 //! Compares a plan with its problem: rule 1 for chunks, and links against requests.
 
-use std::collections::{HashMap, HashSet};
+use std::{
+    borrow::Cow,
+    collections::{HashMap, HashSet},
+};
 
 use crate::{
     Plan, PlannedChunk, PlannedLink, Problem,
-    problem::{ChunkId, Ids, Request},
+    problem::{ChunkId, Ids, Request, demands::Part},
     verify::{Field, Violation},
 };
 
@@ -78,6 +81,22 @@ pub(super) fn check(problem: &Problem, plan: &Plan, violations: &mut Vec<Violati
         }
     }
     Matching { chunks, planned }
+}
+
+/// The problem with the optional parts that a plan lists, which lie inside others then. Without them, if that is
+/// impossible; then nothing allows the parts of the plan.
+pub(super) fn with_listed_parts<'p>(problem: &'p Problem, plan: &Plan) -> Cow<'p, Problem> {
+    if problem.optional_parts().is_empty() || plan.parts.is_empty() {
+        return Cow::Borrowed(problem);
+    }
+    let find = finder(problem);
+    let chunk = |at: usize| plan.chunks.get(at).and_then(&find);
+    let listed: HashSet<_> =
+        plan.parts.iter().map(|part| (chunk(part.chunk), chunk(part.whole), part.offset)).collect();
+    let is_listed =
+        |part: &&Part| listed.contains(&(Some(part.part), Some(part.whole), part.offset));
+    let with = problem.with_parts(problem.optional_parts().iter().filter(is_listed));
+    with.map_or(Cow::Borrowed(problem), Cow::Owned)
 }
 
 /// Finds the chunk of the problem that a chunk of the plan stands for.

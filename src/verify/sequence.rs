@@ -15,7 +15,7 @@ use crate::{
         gathered::joined,
         places::{self, Memory, Places, Workspace},
         ranges::{self, Need},
-        streams,
+        required, streams,
         sweep::{Rectangle, overlaps},
         windows,
     },
@@ -54,6 +54,7 @@ impl<'a> Checker<'a> {
     fn new(sequence: &'a OpSequence, plan: &'a Plan) -> Self {
         let mut violations = Vec::new();
         let places = places::of_tensors(sequence, plan, &mut violations);
+        required::check(sequence, &places.of, &mut violations);
         let contents = contents::count(sequence, plan, &places, &mut violations);
         let workspaces = places::workspaces(sequence, plan, &places, &mut violations);
         Self { sequence, plan, places, contents, workspaces, violations }

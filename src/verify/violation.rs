@@ -134,6 +134,22 @@ pub enum Violation {
         /// The chunk or tensor to overwrite.
         overwritten: String,
     },
+    /// A required view that the plan makes a copy.
+    #[error("'{view}' must be a view of '{input}', but is a copy")]
+    RequiredViewMissing {
+        /// The view.
+        view: String,
+        /// The tensor that it must show.
+        input: String,
+    },
+    /// A required gather that the plan makes a copy.
+    #[error("'{input}' must lie inside '{output}', but is copied")]
+    RequiredGatherMissing {
+        /// The output that must hold the input.
+        output: String,
+        /// The input.
+        input: String,
+    },
     /// A root that is not aligned.
     #[error("'{chunk}' lies at {offset}, which is not a multiple of the alignment {alignment}")]
     Misaligned {

@@ -314,10 +314,17 @@ impl Draw<'_> {
         }
         let mut output = Output::new(self.add(size, false), size);
         let mut end = 0;
-        for (name, size) in names.iter().zip(sizes) {
+        let is_required = self.dice.roll(6) == 0;
+        for ((name, size), &part) in names.iter().zip(sizes).zip(&parts) {
             // Some bytes are not declared.
             if self.dice.roll(8) > 0 {
-                output = output.gathers(name.clone(), end);
+                // What lies outside the pool cannot lie inside an output.
+                let is_possible = !self.tensors[part].is_outside || self.dice.roll(8) == 0;
+                output = if is_required && is_possible {
+                    output.holds(name.clone(), end)
+                } else {
+                    output.gathers(name.clone(), end)
+                };
             }
             end += size;
         }

@@ -122,6 +122,7 @@ graphs! {
     gather_of_the_smaller: setting(64, true), pool(&[128]);
     gather_of_one_of_two: setting(1, true), pool(&[96]);
     gather_or_overwrite: setting(1, false), pool(&[48]);
+    gathers_that_need_each_other: setting(1, false), pool(&[12]);
     gathers_on_two_streams: setting(1, false), pool(&[48]);
     gather_in_order: setting(1, false), order(&[96], 96);
     gather_in_a_better_order: setting(1, false), order(&[64], 48);

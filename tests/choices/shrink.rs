@@ -107,6 +107,13 @@ fn smaller_files(file: &SequenceFile) -> Vec<SequenceFile> {
                 add(&|file| {
                     change(file, &|entry| drop(entry.gathers.as_mut().unwrap().remove(one)));
                 });
+                if entry.gathers.as_ref().is_some_and(|all| all[one].required) {
+                    add(&|file| {
+                        change(file, &|entry| {
+                            entry.gathers.as_mut().unwrap()[one].required = false;
+                        });
+                    });
+                }
             }
         }
         for input in 0..operator.inputs.len() {

@@ -33,7 +33,7 @@ fn is_optional(dependency: &Dependency<TensorId>, at: usize) -> bool {
     match dependency {
         Dependency::Overwrites(all) => !all[at].required,
         Dependency::Reads { required, .. } => !required,
-        Dependency::Gathers(_) => true,
+        Dependency::Gathers(all) => !all[at].required,
         _ => false,
     }
 }

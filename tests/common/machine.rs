@@ -14,7 +14,9 @@ mod frame;
 use std::collections::{BTreeSet, HashMap};
 
 use arbitrary::{Result, Unstructured};
-use frame::{Frame, Memory, Place, Value, around, may_destroy, unwritten, update_states};
+use frame::{
+    Frame, Memory, Place, Value, around, check_required, may_destroy, unwritten, update_states,
+};
 use memplan::{
     OpSequence, Plan, TensorPlace,
     sequence::{Dependency, Origin, TensorId},
@@ -238,6 +240,7 @@ impl Machine<'_, '_> {
         }
         Ok(self.write(frame, step, true).and_then(|()| {
             update_states(frame, operator)?;
+            check_required(frame, operator)?;
             self.holds(frame, step)
         }))
     }

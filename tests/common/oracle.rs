@@ -454,6 +454,12 @@ impl Run<'_> {
                 else {
                     return None;
                 };
+                if let Dependency::Reads { input, offset, required: true } = dependency
+                    && self.size(output) > 0
+                    && !self.is_at(output, input.index(), *offset)
+                {
+                    return None;
+                }
                 let mut declared = Vec::new();
                 if let Dependency::Overwrites(overwrites) = dependency {
                     for overwrite in overwrites {

@@ -204,6 +204,10 @@ impl Draw<'_, '_> {
             let mut output = Output::new(&*name, output_size);
             for (input, at) in places {
                 output = output.gathers(&*self.tensors[input].name, at);
+                // Those before it as well.
+                if self.random.ratio(1, 8)? {
+                    output = output.required();
+                }
             }
             self.add(name, output_size, false);
             return Ok((output, None));
@@ -216,7 +220,9 @@ impl Draw<'_, '_> {
             let room = of.room - offset;
             let drawn = Drawn { name: name.clone(), size, room, ..of.clone() };
             self.tensors.push(drawn);
-            return Ok((Output::new(name, size).reads_at(of.name, offset), None));
+            let view = Output::new(name, size).reads_at(of.name, offset);
+            let view = if self.random.ratio(1, 4)? { view.required() } else { view };
+            return Ok((view, None));
         }
         if choice < 11 && self.random.ratio(1, 2)? {
             let size = self.random.int_in_range(0..=of.size + 4)?;

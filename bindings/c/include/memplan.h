@@ -210,6 +210,10 @@ typedef enum {
      It is a view of the input, never a copy.
      */
     MEMPLAN_DEPENDENCY_KIND_VIEWS = 5,
+    /*
+     The input lies inside it, at an offset from its own start, and is never copied.
+     */
+    MEMPLAN_DEPENDENCY_KIND_HOLDS = 6,
 } memplan_dependency_kind;
 
 /*
@@ -429,6 +433,28 @@ typedef struct {
 } memplan_pin;
 
 /*
+ A chunk that lies inside a larger one, and shares its bytes there: the input of a concatenation.
+ */
+typedef struct {
+    /*
+     The index of the chunk inside.
+     */
+    uint32_t chunk;
+    /*
+     The index of the chunk around it.
+     */
+    uint32_t whole;
+    /*
+     Bytes from the start of the larger chunk.
+     */
+    uint64_t offset;
+    /*
+     0 if it may lie elsewhere, where the operator that writes the larger chunk copies it.
+     */
+    uint32_t required;
+} memplan_part;
+
+/*
  A dependency of an output on an input of the same operator.
  */
 typedef struct {
@@ -461,7 +487,7 @@ typedef struct {
     /*
      Its dependencies on the memory of inputs: none; one input that it is a view of; several that it may or
      must be written over, or may overlap, of which the first possible one is accepted; or several that it
-     gathers.
+     gathers or holds.
      */
     const memplan_dependency *dependencies;
     /*
@@ -714,6 +740,14 @@ memplan_status memplan_problem_new_in_pools(const memplan_chunk *chunks,
                                             const memplan_pin *pins,
                                             size_t pin_count,
                                             memplan_problem **out);
+
+/*
+ Makes the same problem with chunks that lie, or may lie, inside others.
+ */
+memplan_status memplan_problem_with_parts(const memplan_problem *problem,
+                                          const memplan_part *parts,
+                                          size_t part_count,
+                                          memplan_problem **out);
 
 /*
  Plans a problem. Null options stand for the defaults. If the options have a capacity and the plan

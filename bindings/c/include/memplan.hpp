@@ -55,6 +55,7 @@ using Chunk = memplan_chunk;
 using Overwrite = memplan_overwrite;
 using Pool = memplan_pool;
 using Pin = memplan_pin;
+using Part = memplan_part;
 using Place = memplan_place;
 using Wait = memplan_wait;
 using Dependency = memplan_dependency;
@@ -234,6 +235,15 @@ public:
         problem_.reset(problem);
     }
 
+    // The same chunks, of which some lie, or may lie, inside others.
+    Problem with_parts(const std::vector<Part> &parts) const {
+        memplan_problem *problem = nullptr;
+        detail::check(memplan_problem_with_parts(problem_.get(), parts.data(), parts.size(), &problem));
+        Problem with(std::vector<Chunk>{});
+        with.problem_.reset(problem);
+        return with;
+    }
+
     // Throws with MEMPLAN_STATUS_DOES_NOT_FIT if the options have a capacity and the plan is larger.
     Plan plan(const Options &options = Options()) const {
         memplan_plan *plan = nullptr;
@@ -286,6 +296,11 @@ public:
     // It holds a copy of the input, at an offset from its own start.
     Output &gathers(std::uint32_t tensor, std::uint64_t offset) {
         dependencies_.push_back({MEMPLAN_DEPENDENCY_KIND_GATHERS, tensor, offset});
+        return *this;
+    }
+    // The input lies inside it, at an offset from its own start, and is never copied.
+    Output &holds(std::uint32_t tensor, std::uint64_t offset) {
+        dependencies_.push_back({MEMPLAN_DEPENDENCY_KIND_HOLDS, tensor, offset});
         return *this;
     }
     // It is a view of the input, never a copy.

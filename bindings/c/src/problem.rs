@@ -70,6 +70,20 @@ pub struct Pin {
     pub offset: u64,
 }
 
+/// A chunk that lies inside a larger one, and shares its bytes there: the input of a concatenation.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Part {
+    /// The index of the chunk inside.
+    pub chunk: u32,
+    /// The index of the chunk around it.
+    pub whole: u32,
+    /// Bytes from the start of the larger chunk.
+    pub offset: u64,
+    /// 0 if it may lie elsewhere, where the operator that writes the larger chunk copies it.
+    pub required: u32,
+}
+
 /// A checked list of chunks. It does not change, and any thread may use it.
 pub struct Problem(library::Problem);
 
@@ -166,6 +180,38 @@ pub unsafe extern "C" fn memplan_problem_new_in_pools(
         let problem = problem.build()?;
         // SAFETY: promised by the caller.
         unsafe { give(out, Problem(problem)) }
+    })
+}
+
+/// Makes the same problem with chunks that lie, or may lie, inside others.
+///
+/// # Safety
+///
+/// `problem` comes from `memplan_problem_new`, `parts` points to `part_count` elements, and `out` to a pointer that
+/// may be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn memplan_problem_with_parts(
+    problem: *const Problem,
+    parts: *const Part,
+    part_count: usize,
+    out: *mut *mut Problem,
+) -> Status {
+    guard(|| {
+        // SAFETY: promised by the caller.
+        let Problem(problem) = unsafe { reference(problem, "problem") }?;
+        // SAFETY: promised by the caller.
+        let parts = unsafe { slice(parts, part_count, "parts") }?;
+        let mut problem = problem.clone().into_builder();
+        for &Part { chunk, whole, offset, required } in parts {
+            let (chunk, whole) = (ChunkId(chunk), ChunkId(whole));
+            if required != 0 {
+                problem.part(chunk, whole, offset);
+            } else {
+                problem.optional_part(chunk, whole, offset);
+            }
+        }
+        // SAFETY: promised by the caller.
+        unsafe { give(out, Problem(problem.build()?)) }
     })
 }
 

@@ -32,6 +32,8 @@ pub enum DependencyKind {
     Overlaps = 4,
     /// It is a view of the input, never a copy.
     Views = 5,
+    /// The input lies inside it, at an offset from its own start, and is never copied.
+    Holds = 6,
 }
 
 /// A dependency of an output on an input of the same operator.
@@ -56,7 +58,7 @@ pub struct Output {
     pub size: u64,
     /// Its dependencies on the memory of inputs: none; one input that it is a view of; several that it may or
     /// must be written over, or may overlap, of which the first possible one is accepted; or several that it
-    /// gathers.
+    /// gathers or holds.
     pub dependencies: *const Dependency,
     /// The number of dependencies.
     pub dependency_count: usize,
@@ -125,6 +127,7 @@ impl Sequence {
                 3 => declared.gathers(input, offset),
                 4 => declared.overlaps(input, offset),
                 5 => declared.reads_at(input, offset).required(),
+                6 => declared.holds(input, offset),
                 _ => return Err(Failure::invalid(format!("no dependency has kind {kind}"))),
             };
         }

@@ -143,6 +143,33 @@ static void pools(void) {
     memplan_problem_free(problem);
 }
 
+static void parts(void) {
+    const memplan_chunk chunks[] = {{0, 3, 64}, {1, 3, 32}, {2, 4, 96}};
+    memplan_problem *problem = NULL, *with = NULL;
+    EXPECT(memplan_problem_new(chunks, 3, NULL, 0, &problem) == MEMPLAN_STATUS_OK);
+    memplan_part parts[] = {{0, 2, 0, 0}, {1, 2, 64, 1}}, large[] = {{2, 0, 0, 0}};
+    EXPECT(memplan_problem_with_parts(problem, large, 1, &with) == MEMPLAN_STATUS_INVALID);
+    EXPECT(said("does not fit") && with == NULL);
+    EXPECT(memplan_problem_with_parts(problem, NULL, 1, &with) == MEMPLAN_STATUS_NULL);
+    EXPECT(memplan_problem_with_parts(problem, parts, 2, &with) == MEMPLAN_STATUS_OK);
+    memplan_plan *plan = NULL;
+    uint64_t offsets[3];
+    EXPECT(memplan_plan_problem(with, NULL, &plan) == MEMPLAN_STATUS_OK);
+    EXPECT(memplan_plan_offsets(plan, offsets, 3) == MEMPLAN_STATUS_OK);
+    EXPECT(offsets[0] == offsets[2] && offsets[1] == offsets[2] + 64);
+    EXPECT(memplan_plan_pool_size(plan) == 96);
+    EXPECT(memplan_verify(with, 1, offsets, 3) == MEMPLAN_STATUS_OK);
+    EXPECT(memplan_verify(problem, 1, offsets, 3) == MEMPLAN_STATUS_INVALID);
+    /* The first may lie elsewhere, the second must not. */
+    offsets[0] = 96;
+    EXPECT(memplan_verify(with, 1, offsets, 3) == MEMPLAN_STATUS_OK);
+    offsets[1] = 160;
+    EXPECT(memplan_verify(with, 1, offsets, 3) == MEMPLAN_STATUS_INVALID);
+    memplan_plan_free(plan);
+    memplan_problem_free(with);
+    memplan_problem_free(problem);
+}
+
 static void sequences(void) {
     memplan_sequence *sequence = NULL;
     EXPECT(memplan_sequence_new(NULL) == MEMPLAN_STATUS_NULL);
@@ -347,6 +374,7 @@ int main(void) {
     EXPECT(memplan_plan_pool_size(NULL) == 0);
     problems();
     pools();
+    parts();
     sequences();
     bodies();
     return finish();

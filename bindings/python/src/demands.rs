@@ -203,7 +203,7 @@ impl<'py> FromPyObject<'_, 'py> for Names {
 }
 
 /// The names of the arguments of `Problem` that are read here.
-const NAMES: [&str; 10] = [
+const NAMES: [&str; 11] = [
     "pools",
     "pins",
     "only_in",
@@ -212,6 +212,7 @@ const NAMES: [&str; 10] = [
     "holes",
     "windows",
     "parts",
+    "optional_parts",
     "apart",
     "on_stream",
 ];
@@ -227,6 +228,7 @@ pub(crate) struct Demands {
     holes: Vec<(usize, List<[Whole; 2]>)>,
     windows: Vec<(usize, List<[Whole; 4]>)>,
     parts: Vec<demands::Part>,
+    optional_parts: Vec<demands::Part>,
     apart: Vec<Vec<ChunkId>>,
     /// The streams that chunks are written on, where they are not 0.
     on_stream: BTreeMap<usize, Whole>,
@@ -250,6 +252,7 @@ impl Demands {
                 "holes" => read.holes = by_chunk(&value, &name)?,
                 "windows" => read.windows = by_chunk(&value, &name)?,
                 "parts" => read.parts = parts(&value)?,
+                "optional_parts" => read.optional_parts = parts(&value)?,
                 "apart" => {
                     let groups: List<List<Whole>> = value.extract()?;
                     let ids = |group: List<Whole>| group.into_iter().map(chunk).collect();
@@ -343,6 +346,9 @@ impl Demands {
         }
         for demands::Part { part, whole, offset, .. } in self.parts {
             problem.part(part, whole, offset);
+        }
+        for demands::Part { part, whole, offset, .. } in self.optional_parts {
+            problem.optional_part(part, whole, offset);
         }
         for group in self.apart {
             problem.apart(group);

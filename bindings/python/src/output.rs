@@ -23,7 +23,8 @@ use crate::{
 /// smaller, unless `required` says that the operator makes no copy. `overwrites` names one or several inputs that it may be
 /// written over: the first possible one is overwritten. `updates` names the input that it must be
 /// written over, such as a state. `gathers` names the inputs that it holds copies of, at offsets from its
-/// own start: where an input already lies there, nothing needs to be copied. Each is a name, or a pair of
+/// own start: where an input already lies there, nothing needs to be copied. `holds` names the ones that must lie
+/// there, because the operator makes no copy. Each is a name, or a pair of
 /// a name and an offset in bytes. `overlaps` lists pairs of an input and the least number of bytes by which the
 /// output must begin below it, to overlap it: the operator never writes a byte that it has yet to read.
 #[pyclass(frozen, module = "memplan", from_py_object)]
@@ -36,6 +37,7 @@ pub(crate) struct Output {
     overwrites: Vec<Place>,
     updates: Option<Place>,
     gathers: Vec<Place>,
+    holds: Vec<Place>,
     overlaps: Vec<Place>,
 }
 
@@ -80,7 +82,7 @@ impl<'py> FromPyObject<'_, 'py> for Places {
 #[pymethods]
 impl Output {
     #[new]
-    #[pyo3(signature = (name, size, *, reads = None, overwrites = None, updates = None, gathers = None, overlaps = None, required = false))]
+    #[pyo3(signature = (name, size, *, reads = None, overwrites = None, updates = None, gathers = None, holds = None, overlaps = None, required = false))]
     #[allow(clippy::too_many_arguments, reason = "keywords of Python")]
     fn new(
         name: &str,
@@ -89,12 +91,12 @@ impl Output {
         overwrites: Option<Places>,
         updates: Option<Place>,
         gathers: Option<Places>,
+        holds: Option<Places>,
         overlaps: Option<Places>,
         required: bool,
     ) -> PyResult<Self> {
         if required && reads.is_none() {
-            let message =
-                "'required' is for views: give 'reads', or use 'updates' instead of 'overwrites'";
+            let message = "'required' is for views: give 'reads', or use 'updates' instead of 'overwrites' and 'holds' instead of 'gathers'";
             return Err(PyValueError::new_err(message));
         }
         let places = |places: Option<Places>| places.map(|places| places.0).unwrap_or_default();
@@ -106,6 +108,7 @@ impl Output {
             overwrites: places(overwrites),
             updates,
             gathers: places(gathers),
+            holds: places(holds),
             overlaps: places(overlaps),
         })
     }
@@ -150,6 +153,12 @@ impl Output {
     #[getter]
     fn gathers(&self) -> Vec<(String, u64)> {
         self.gathers.iter().map(Place::pair).collect()
+    }
+
+    /// The inputs that must lie inside it, with the offsets in it.
+    #[getter]
+    fn holds(&self) -> Vec<(String, u64)> {
+        self.holds.iter().map(Place::pair).collect()
     }
 
     /// The inputs that it may overlap, with the bytes by which it must begin below them.
@@ -217,6 +226,7 @@ impl Output {
         let several = [
             ("overwrites", &self.overwrites),
             ("gathers", &self.gathers),
+            ("holds", &self.holds),
             ("overlaps", &self.overlaps),
         ];
         for (name, places) in several {
@@ -248,6 +258,9 @@ impl Output {
         for Place(input, offset) in &self.gathers {
             output = output.gathers(input.as_str(), *offset);
         }
+        for Place(input, offset) in &self.holds {
+            output = output.holds(input.as_str(), *offset);
+        }
         for Place(input, below) in &self.overlaps {
             output = output.overlaps(input.as_str(), *below);
         }
@@ -265,6 +278,7 @@ impl Output {
             overwrites: Vec::new(),
             updates: None,
             gathers: Vec::new(),
+            holds: Vec::new(),
             overlaps: Vec::new(),
         };
         let Origin::Output { dependency, .. } = &sequence.tensor(tensor).origin else {
@@ -288,8 +302,10 @@ impl Output {
                 }
             }
             Dependency::Gathers(several) => {
-                let places = several.iter().map(|one| Place(name(one.input), one.offset));
-                output.gathers = places.collect();
+                for one in several {
+                    let list = if one.required { &mut output.holds } else { &mut output.gathers };
+                    list.push(Place(name(one.input), one.offset));
+                }
             }
             _ => {}
         }

@@ -43,7 +43,8 @@ use crate::{
 /// - `windows`: the steps and bytes `(begin, end, low, high)`: in these steps a chunk needs only
 ///   the bytes from `low` to `high`.
 /// - `parts`: a list of `(chunk, whole, offset)`: a chunk lies inside a larger one, whose bytes are its
-///   bytes there. `gather` takes those that cost no memory.
+///   bytes there.
+/// - `optional_parts`: the same for chunks that may also lie elsewhere, and are copied then.
 /// - `apart`: lists of chunks that share no bytes of a pool, whenever they live.
 ///
 /// - `on_stream`: the stream that a chunk is written on, where it is not 0.
@@ -176,7 +177,7 @@ fn build(
 #[pymethods]
 impl Problem {
     #[new]
-    #[pyo3(signature = (chunks, overwrites = None, *, alignment = Argument::of(1), padding = Argument::of(0), names = None, **demands), text_signature = "(chunks, overwrites=None, *, alignment=1, padding=0, names=None, pools=None, pins=None, only_in=None, alignments=None, traffic=None, holes=None, windows=None, parts=None, apart=None, on_stream=None)")]
+    #[pyo3(signature = (chunks, overwrites = None, *, alignment = Argument::of(1), padding = Argument::of(0), names = None, **demands), text_signature = "(chunks, overwrites=None, *, alignment=1, padding=0, names=None, pools=None, pins=None, only_in=None, alignments=None, traffic=None, holes=None, windows=None, parts=None, optional_parts=None, apart=None, on_stream=None)")]
     fn new(
         chunks: &Bound<'_, PyAny>,
         overwrites: Option<&Bound<'_, PyAny>>,
@@ -190,7 +191,7 @@ impl Problem {
 
     /// Creates a problem from three arrays or lists: the begins, the ends and the sizes.
     #[staticmethod]
-    #[pyo3(signature = (begin, end, size, overwrites = None, *, alignment = Argument::of(1), padding = Argument::of(0), names = None, **demands), text_signature = "(begin, end, size, overwrites=None, *, alignment=1, padding=0, names=None, pools=None, pins=None, only_in=None, alignments=None, traffic=None, holes=None, windows=None, parts=None, apart=None)")]
+    #[pyo3(signature = (begin, end, size, overwrites = None, *, alignment = Argument::of(1), padding = Argument::of(0), names = None, **demands), text_signature = "(begin, end, size, overwrites=None, *, alignment=1, padding=0, names=None, pools=None, pins=None, only_in=None, alignments=None, traffic=None, holes=None, windows=None, parts=None, optional_parts=None, apart=None)")]
     fn from_arrays(
         begin: &Bound<'_, PyAny>,
         end: &Bound<'_, PyAny>,
@@ -233,6 +234,13 @@ impl Problem {
     #[getter]
     fn parts(&self) -> Vec<(u32, u32, u64)> {
         let parts = self.0.parts().iter();
+        parts.map(|part| (part.part.0, part.whole.0, part.offset)).collect()
+    }
+
+    /// The chunks that may lie inside others: `(chunk, whole, offset)`.
+    #[getter]
+    fn optional_parts(&self) -> Vec<(u32, u32, u64)> {
+        let parts = self.0.optional_parts().iter();
         parts.map(|part| (part.part.0, part.whole.0, part.offset)).collect()
     }
 

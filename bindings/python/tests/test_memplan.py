@@ -71,6 +71,20 @@ def test_a_concatenation_needs_no_copy():
     assert (copied.pool_size, copied.parts) == (48, [])
 
 
+def test_a_concatenation_without_a_kernel_is_never_copied():
+    def sequence(**concat):
+        outputs = [memplan.Output("a", 16), memplan.Output("b", 8)]
+        concat = memplan.Operator("concat", ["a", "b"], [memplan.Output("c", 24, **concat)])
+        return memplan.Sequence([memplan.Operator("conv", [], outputs), concat], outputs=["c"])
+
+    plan = memplan.plan(sequence(holds=["a", ("b", 16)]), gathers=False)
+    assert (plan.pool_size, plan.offset("b") - plan.offset("c")) == (24, 16) and plan.verify(execute=True) == []
+    copied = memplan.plan(sequence(gathers=["a", ("b", 16)]), gathers=False)
+    assert memplan.verify(sequence(holds=("b", 16)), copied) == ["'b' must lie inside 'c', but is copied"]
+    with pytest.raises(ValueError, match="operator 'concat': 'x' must lie inside 'c', but"):
+        memplan.plan(memplan.Sequence([memplan.Operator("concat", ["x"], [memplan.Output("c", 8, holds="x")])], inputs={"x": 8}, outputs=["c"]))
+
+
 def test_an_output_may_overlap_its_input():
     blur = memplan.Operator("blur", ["x"], [memplan.Output("y", 9216, overlaps=("x", 112))])
     load = memplan.Operator("load", [], [memplan.Output("x", 9216)])

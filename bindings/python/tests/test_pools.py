@@ -77,6 +77,11 @@ def test_inputs_lie_inside_the_output_that_gathers_them():
     assert [part[:3] for part in plan.parts] == gathered.parts and plan.offsets[1] == plan.offsets[0] + 64 and plan.verify() == []
     assert plan.pool_size == 96 < memplan.plan(problem).pool_size
     assert memplan.plan(Problem(chunks, parts=gathered.parts)).pool_size == 96
+    optional = Problem(chunks, optional_parts=gathered.parts)
+    assert optional.optional_parts == gathered.parts and Problem.from_json(optional.to_json()).optional_parts == gathered.parts
+    plan = memplan.plan(optional)
+    assert (plan.pool_size, plan.proven_optimal, len(plan.parts)) == (96, True, 2) and plan.verify() == []
+    assert memplan.plan(optional, gathers=False).parts == []
     # Both are alive, and would share bytes.
     gathered, refused = problem.gather([[(0, 2, 0), (1, 2, 32)]])
     assert gathered.parts == [(0, 2, 0)] and [part[:3] for part in refused] == [(1, 2, 32)] and "bytes" in refused[0][3]

@@ -33,6 +33,7 @@ OUTPUTS = [
     Output("y", 4, updates="x"),
     Output("y", 8, gathers=[("x", 0), ("z", 4)]),
     Output("it's", 4, overlaps=("x", 8)),
+    Output("y", 12, gathers="x", holds=[("z", 4), ("w", 8)]),
 ]
 OPERATORS = [
     Operator("a"),
@@ -96,6 +97,7 @@ def test_operators_and_outputs_have_attributes():
     assert (output.name, output.size, output.reads, output.overwrites) == ("y", 4, ("x", 0), [])
     assert OUTPUTS[2].overwrites == [("x", 0), ("z", 8)] and OUTPUTS[4].updates == ("x", 0)
     assert OUTPUTS[5].gathers == [("x", 0), ("z", 4)] and OUTPUTS[6].overlaps == [("x", 8)]
+    assert OUTPUTS[7].gathers == [("x", 0)] and OUTPUTS[7].holds == [("z", 4), ("w", 8)]
 
 
 def test_a_sequence_can_be_read_and_made_again(sequence):

@@ -54,7 +54,7 @@ pub(crate) struct InputArgs {
     /// A required update through a view still shares memory.
     #[arg(long, help_heading = SHARING)]
     no_views: bool,
-    /// Copy the inputs of concatenations.
+    /// Copy the inputs of concatenations, and the optional parts of a problem.
     ///
     /// By default they lie inside the output where possible, so that nothing is left to copy.
     #[arg(long, help_heading = SHARING)]

@@ -212,6 +212,41 @@ fn the_claims_of_two_strategies_do_not_contradict_each_other() {
 }
 
 /// Every byte of the pool is taken at the peak, by chunks that lie in several concatenations.
+/// The inputs of `c` may lie inside it; together they all fit in 96 bytes.
+#[test]
+fn optional_parts_of_a_problem_are_chosen_or_copied() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let (problem, plan) = (path("concat.json"), path("plan.json"));
+    let chunk = |id: u64, begin: u64, end: u64, size: u64| serde_json::json!({"id": id, "begin": begin, "end": end, "size": size});
+    let part = |chunk: u64, offset: u64| serde_json::json!({"chunk": chunk, "whole": 2, "offset": offset, "required": false});
+    let file = serde_json::json!({
+        "format": "memplan-problem/2",
+        "chunks": [chunk(0, 0, 3, 64), chunk(1, 1, 3, 32), chunk(2, 2, 4, 96)],
+        "parts": [part(0, 0), part(1, 64)],
+    });
+    fs::write(&problem, file.to_string()).unwrap();
+    let planned = memplan(&["plan", &problem, "-o", &plan]);
+    assert!(
+        planned.out.contains("pool      96 B   = peak of live tensors: proven minimal"),
+        "{planned:?}"
+    );
+    let verified = memplan(&["verify", &problem, &plan]);
+    assert_eq!((verified.code, &*verified.err), (0, ""), "{}", verified.out);
+    let copied = memplan(&["plan", &problem, "--no-gathers"]);
+    assert!(
+        copied.out.contains("pool      192 B") && copied.out.contains("all copies"),
+        "{copied:?}"
+    );
+    let naive = memplan(&["plan", &problem, "--strategy", "naive"]);
+    assert!(naive.out.contains("all copies") && !naive.out.contains("proven"), "{naive:?}");
+    let explained = memplan(&["explain", &problem, "--capacity", "95"]);
+    assert_eq!(explained.code, 1, "{explained:?}");
+    assert!(explained.err.contains("every plan needs at least 96 B"), "{explained:?}");
+    let refused = memplan(&["plan", "book/src/figures/eight.json", "--no-gathers"]);
+    assert!(refused.err.contains("--no-gathers needs operators"), "{refused:?}");
+}
+
 #[test]
 fn an_explanation_counts_the_bytes_of_nested_concatenations() {
     let run = memplan(&["explain", DENSE, "--alignment", "1"]);

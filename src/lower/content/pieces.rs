@@ -78,11 +78,7 @@ impl Pieces {
     /// Returns whether two outputs gather the same bytes of tensors outside the pool through views. A copy of such a
     /// view lies in the pool, and may have its bytes in common with both outputs.
     fn may_share_a_copy(&self, sequence: &OpSequence) -> bool {
-        let gathers = sequence.tensors().iter().flat_map(|tensor| match &tensor.origin {
-            Origin::Output { dependency: Dependency::Gathers(gathers), .. } => &gathers[..],
-            _ => &[],
-        });
-        let through_view = gathers.filter_map(|gather| {
+        let through_view = sequence.gathers().filter_map(|gather| {
             let input = gather.input.index();
             let (base, low) = self.base[input];
             let bytes = (base, low, low + sequence.tensor(gather.input).size.unwrap_or(0));
@@ -120,7 +116,8 @@ impl Pieces {
             {
                 self.is_outside[at] = true;
             }
-            Dependency::Gathers(gathers) if options.gathers => {
+            Dependency::Gathers(gathers) => {
+                let gathers = gathers.iter().filter(|one| options.gathers || one.required);
                 self.of[at] = self.gather(sequence, at, size, gathers);
             }
             _ => self.of[at] = own(at, size),
@@ -142,15 +139,15 @@ impl Pieces {
     }
 
     /// The content of an output that gathers inputs: theirs, and its own in between.
-    fn gather(
+    fn gather<'g>(
         &self,
         sequence: &OpSequence,
         output: usize,
         size: Bytes,
-        gathers: &[Gather<TensorId>],
+        gathers: impl Iterator<Item = &'g Gather<TensorId>>,
     ) -> PieceList {
         let mut pieces = PieceList::new();
-        for &Gather { input, offset } in gathers {
+        for &Gather { input, offset, .. } in gathers {
             let size = sequence.tensor(input).size.unwrap_or(0);
             let is_view = self.base[input.index()].0 != input.index();
             if !self.is_outside[input.index()] {

@@ -205,7 +205,9 @@ impl<'a> Values<'a> {
                         join(self, &others, is_aligned);
                     }
                 }
-                Dependency::Gathers(gathers) if self.options.gathers => {
+                Dependency::Gathers(gathers)
+                    if gathers.iter().any(|one| self.options.gathers || one.required) =>
+                {
                     let all = self.pieces.of[output.index()].clone();
                     let is_aligned = gathers.iter().all(|gather| {
                         let end =

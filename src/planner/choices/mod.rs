@@ -159,6 +159,7 @@ pub(super) const fn may_be_cured(error: &PlanError) -> bool {
             | PlanError::Sequence(
                 SequenceError::RequiredOverwrite { .. }
                     | SequenceError::RequiredOverwriteOfAlias { .. }
+                    | SequenceError::RequiredGather { .. }
             )
     ) || matches!(error, PlanError::Problem(error) if !is_of_options(error))
 }

@@ -39,7 +39,7 @@ impl<'a> Search<'a> {
             .map(|set| (members(set).map(|at| copied[at]).sum(), set.count_ones(), set))
             .collect();
         sets.sort_unstable();
-        self.left = self.grains().len() * sets.len();
+        self.left = 2 * self.grains().len() * sets.len();
         // Every set of overlaps is tried, also of those that save nothing with these ties.
         let limit = self.lowering.overlap_limit.unwrap_or(0);
         self.lowering = self.lowering.overlap_limit(Some(limit));
@@ -52,11 +52,16 @@ impl<'a> Search<'a> {
                 if self.is_over() {
                     return Ok(false);
                 }
-                let Some(trial) = self.lower(&given_up, grain)? else { continue };
+                let Some(trial) = self.lower(&given_up, grain, false)? else { continue };
                 if runs.replace(trial.runs()) == Some(trial.runs()) {
                     continue;
                 }
                 is_proven &= self.attempt(&trial, &given_up, best)?;
+                if trial.is_partial()
+                    && let Some(trial) = self.lower(&given_up, grain, true)?
+                {
+                    is_proven &= self.attempt(&trial, &given_up, best)?;
+                }
                 if self.choices.is_small(best, self.bound) {
                     return Ok(is_proven);
                 }
@@ -73,7 +78,7 @@ impl<'a> Search<'a> {
                 break;
             }
             let mut given_up: Vec<Tied> = Vec::new();
-            let Some(mut now) = self.lower(&given_up, grain)? else { continue };
+            let Some(mut now) = self.lower(&given_up, grain, false)? else { continue };
             let has_tried = std::mem::replace(&mut runs, now.runs()) == now.runs();
             if grain != Grain::Chunks {
                 if best.plan.is_ok() && has_tried {
@@ -131,7 +136,7 @@ impl<'a> Search<'a> {
                 break;
             }
             let all = [given_up, &[tie]].concat();
-            let Some(trial) = self.lower(&all, grain)? else { continue };
+            let Some(trial) = self.lower(&all, grain, false)? else { continue };
             if trial.peak() < least {
                 least = trial.peak();
                 found = Some((tie, trial));
@@ -156,7 +161,7 @@ impl<'a> Search<'a> {
                 if self.is_over() {
                     return Ok(());
                 }
-                let Some(trial) = self.lower(&fewer, grain)? else { continue };
+                let Some(trial) = self.lower(&fewer, grain, false)? else { continue };
                 if let Tried::Plan(plan) = self.plan(&trial)?
                     && best.plan.as_ref().is_ok_and(|best| !smaller(best, &plan))
                 {
@@ -168,12 +173,18 @@ impl<'a> Search<'a> {
         Ok(())
     }
 
-    /// Lowers the input without some ties. `None` if that is impossible: a required overwrite needs one.
-    fn lower(&mut self, given_up: &[Tied], grain: Grain) -> Result<Option<Trial<'a>>, PlanError> {
+    /// Lowers the input without some ties; all gathered inputs that are left may be required. `None` if that is
+    /// impossible.
+    fn lower(
+        &mut self,
+        given_up: &[Tied],
+        grain: Grain,
+        is_required: bool,
+    ) -> Result<Option<Trial<'a>>, PlanError> {
         self.left = self.left.saturating_sub(1);
         let Choices { planner, source, .. } = *self.choices;
         let planner = Planner { lowering: self.lowering, ..planner.clone() };
-        match source.prepare(&planner, given_up, grain) {
+        match source.prepare(&planner, given_up, grain, is_required) {
             Ok(prepared) => Ok(Some(Trial::of(prepared))),
             Err(PlanError::Sequence(_) | PlanError::Problem(_)) => Ok(None),
             Err(error) => Err(error),

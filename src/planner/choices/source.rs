@@ -1,11 +1,13 @@
-//! What is chosen from: the ties of a sequence, or the optional requests of a problem.
+//! What is chosen from: the ties of a sequence, or the optional requests and parts of a problem.
+
+use std::borrow::Cow;
 
 use super::trial::Trial;
 use crate::{
     Bytes, InputRef, PlanError, Planner, Problem,
     lower::{
-        Grain, LoweredPlace, LoweringOptions, content_bound, has_parts, has_untried, optional_ties,
-        overlap_distances,
+        Grain, LoweredPlace, LoweringOptions, content_bound, has_parts, has_untried, may_gather,
+        optional_ties, overlap_distances,
     },
     plan::PlannedCopy,
     planner::{Prepared, bodies::Flattened},
@@ -13,11 +15,13 @@ use crate::{
     sequence::{Dependency, OpSequence, Origin, TensorId, Tie},
 };
 
-/// A tie between two tensors, or between two chunks of a problem: the place of an optional request in its list.
+/// A tie between two tensors, or between two chunks of a problem: the place of an optional request, or of an optional
+/// part, in its list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Tied {
     Tensors(Tie),
     Chunks(usize),
+    Part(usize),
 }
 
 /// An input with its ties.
@@ -59,7 +63,9 @@ impl<'a> Source<'a> {
                         && has_bytes(request.overwriter)
                         && has_bytes(request.overwritten)
                 });
-                optional.map(|(at, _)| Tied::Chunks(at)).collect()
+                let parts = if options.gathers { problem.optional_parts().len() } else { 0 };
+                let parts = (0..parts).map(Tied::Part);
+                optional.map(|(at, _)| Tied::Chunks(at)).chain(parts).collect()
             }
         }
     }
@@ -75,7 +81,7 @@ impl<'a> Source<'a> {
     /// The grains of lifetimes, the simpler ones first.
     pub(super) fn grains(self, options: LoweringOptions) -> &'static [Grain] {
         match self {
-            Self::Sequence(_, flat) if options.gathers && flat.sequence.has_gathers() => {
+            Self::Sequence(_, flat) if may_gather(&flat.sequence, options) => {
                 &[Grain::Chunks, Grain::Bytes, Grain::Pieces]
             }
             Self::Sequence(..) => &[Grain::Chunks, Grain::Bytes],
@@ -110,30 +116,43 @@ impl<'a> Source<'a> {
             Self::Problem(problem) => {
                 let alignment = planner.alignment.unwrap_or(problem.alignment());
                 let padding = planner.padding.unwrap_or(problem.padding());
-                problem.bound_over_requests(alignment, padding)
+                let copies = || problem.without(|_| false, |_| true, false).ok();
+                let problem = if planner.lowering.gathers {
+                    Cow::Borrowed(problem)
+                } else {
+                    Cow::Owned(copies()?)
+                };
+                problem.bound_over_choices(alignment, padding)
             }
         }
     }
 
-    /// Lowers the input without some ties.
+    /// Lowers the input without some ties. All gathered inputs and parts that are left may be required.
     pub(super) fn prepare<'p>(
         self,
         planner: &Planner<'p>,
         given_up: &[Tied],
         grain: Grain,
+        is_required: bool,
     ) -> Result<Prepared<'p>, PlanError> {
         match self {
             Self::Sequence(_, flat) => {
                 let ties = given_up.iter().filter_map(|tied| match *tied {
                     Tied::Tensors(tie) => Some(tie),
-                    Tied::Chunks(_) => None,
+                    Tied::Chunks(_) | Tied::Part(_) => None,
                 });
-                let sequence = flat.sequence.without(&ties.collect::<Vec<_>>());
+                let mut sequence = flat.sequence.without(&ties.collect::<Vec<_>>());
+                if is_required {
+                    sequence.require_gathers();
+                }
                 planner.prepare_flat(self.input(), &sequence, &flat.bodies, grain)
             }
             Self::Problem(problem) => {
-                let without =
-                    problem.without_requests(|at| given_up.contains(&Tied::Chunks(at)))?;
+                let without = problem.without(
+                    |at| given_up.contains(&Tied::Chunks(at)),
+                    |at| given_up.contains(&Tied::Part(at)),
+                    is_required,
+                )?;
                 planner.prepare(InputRef::Problem(&without))
             }
         }
@@ -141,7 +160,16 @@ impl<'a> Source<'a> {
 
     /// What is copied without a tie.
     pub(super) fn copy(self, tied: Tied) -> Option<PlannedCopy> {
-        let (Self::Sequence(sequence, _), Tied::Tensors(tie)) = (self, tied) else { return None };
+        let (sequence, tie) = match (self, tied) {
+            (Self::Sequence(sequence, _), Tied::Tensors(tie)) => (sequence, tie),
+            (Self::Problem(problem), Tied::Part(at)) => {
+                let part = problem.optional_parts()[at];
+                let [output, input] = [part.whole, part.part]
+                    .map(|chunk| problem.labels().name(chunk).into_boxed_str());
+                return Some(PlannedCopy { output, input, size: problem.chunk(part.part).size });
+            }
+            _ => return None,
+        };
         let tensor = |tensor: TensorId| sequence.tensor(tensor);
         let (output, input) = (tensor(tie.output), tensor(input(sequence, tie)));
         let size = match dependency(sequence, tie) {
@@ -166,6 +194,10 @@ impl<'a> Source<'a> {
             (Self::Problem(problem), Tied::Chunks(at)) => {
                 let request = problem.requests()[at];
                 trial.is_at_peak(request.overwriter) || trial.is_at_peak(request.overwritten)
+            }
+            (Self::Problem(problem), Tied::Part(at)) => {
+                let part = problem.optional_parts()[at];
+                trial.is_at_peak(part.part) || trial.is_at_peak(part.whole)
             }
             _ => false,
         }

@@ -38,6 +38,11 @@ impl<'a> Trial<'a> {
         than.pools.len() < 2 && self.peak().0 >= than.pool_size
     }
 
+    /// Returns whether some input is not inside the output that gathers it.
+    pub(super) fn is_partial(&self) -> bool {
+        self.0.is_partial
+    }
+
     /// The number of runs that chunks consist of.
     pub(super) fn runs(&self) -> usize {
         self.0.lowered.runs.len()
@@ -62,9 +67,7 @@ impl<'a> Trial<'a> {
     }
 
     pub(super) fn plan(&self, input: InputRef<'_>, limits: Limits) -> Result<Plan, PlanError> {
-        let Prepared { lowered, gathered, bodies, planner } = &self.0;
-        let planner = Planner { limits, ..planner.clone() };
-        let (lowered, gathered, bodies) = (lowered.clone(), gathered.clone(), bodies.clone());
-        Prepared { lowered, gathered, bodies, planner }.best(input)
+        let planner = Planner { limits, ..self.0.planner.clone() };
+        Prepared { planner, ..self.0.clone() }.best(input)
     }
 }

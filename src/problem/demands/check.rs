@@ -7,7 +7,7 @@ use crate::{
     problem::{
         Chunk, ChunkId, Labels, ProblemError,
         demands::{
-            ChunkDemands, Demands, Pool,
+            ChunkDemands, Demands, Life, Part, Pool,
             boxes::{View, concurrent, is_over},
             bytes::Family,
         },
@@ -169,15 +169,15 @@ fn check_pauses(
 
 /// Checks that parts lie inside their wholes, and that parts that are alive together hold the same values in
 /// the bytes that they share.
-fn check_parts(view: View<'_>, labels: &Labels) -> Result<(), ProblemError> {
-    let parts = &view.demands.parts;
+/// Checks each part, and that no chunk is a part of itself.
+fn family(parts: &[Part], chunks: &[Chunk], labels: &Labels) -> Result<Family, ProblemError> {
     let mut seen = BTreeSet::new();
     for part in parts {
-        known(view.chunks, part.part, PART)?;
-        known(view.chunks, part.whole, PART)?;
+        known(chunks, part.part, PART)?;
+        known(chunks, part.whole, PART)?;
         let name = labels.name(part.part);
         let whole = labels.name(part.whole);
-        let size = |chunk: ChunkId| view.chunks[chunk.index()].size;
+        let size = |chunk: ChunkId| chunks[chunk.index()].size;
         if part.part == part.whole {
             return Err(ProblemError::PartOfItself { chunk: name });
         }
@@ -191,10 +191,52 @@ fn check_parts(view: View<'_>, labels: &Labels) -> Result<(), ProblemError> {
             return Err(ProblemError::PartTwice { part: name, whole });
         }
     }
-    let family = Family::new(view.chunks, parts);
-    if let Some(chunk) = family.circle() {
-        return Err(ProblemError::PartOfItself { chunk: labels.name(chunk) });
+    let family = Family::new(chunks, parts);
+    match family.circle() {
+        Some(chunk) => Err(ProblemError::PartOfItself { chunk: labels.name(chunk) }),
+        None => Ok(family),
     }
+}
+
+/// Checks optional parts. Each may have to be copied when its whole begins. The parts of one whole are needed there
+/// together, so they share no bytes.
+pub(crate) fn check_optional_parts(
+    parts: &[Part],
+    chunks: &[Chunk],
+    lives: &[Life],
+    labels: &Labels,
+) -> Result<(), ProblemError> {
+    if parts.is_empty() {
+        return Ok(());
+    }
+    family(parts, chunks, labels)?;
+    for Part { part, whole, .. } in parts {
+        let [part, whole] = [part.index(), whole.index()];
+        let is_read = match (lives.get(part), lives.get(whole)) {
+            (Some(part), Some(whole)) => {
+                !is_over(&part.end, &whole.begin) && !is_over(&whole.end, &part.begin)
+            }
+            _ => (chunks[part].begin..chunks[part].end).contains(&chunks[whole].begin),
+        };
+        if !is_read {
+            let [part, whole] = [part, whole].map(|chunk| labels.name(ChunkId::from_index(chunk)));
+            return Err(ProblemError::OptionalPartNotAlive { part, whole });
+        }
+    }
+    let mut sorted: Vec<&Part> = parts.iter().collect();
+    sorted.sort_unstable_by_key(|part| (part.whole, part.offset));
+    for pair in sorted.windows(2).filter(|pair| pair[0].whole == pair[1].whole) {
+        if pair[0].offset + chunks[pair[0].part.index()].size > pair[1].offset {
+            let [first, second] = [pair[0], pair[1]].map(|part| labels.name(part.part));
+            let whole = labels.name(pair[0].whole);
+            return Err(ProblemError::OptionalPartsOverlap { first, second, whole });
+        }
+    }
+    Ok(())
+}
+
+fn check_parts(view: View<'_>, labels: &Labels) -> Result<(), ProblemError> {
+    let family = family(&view.demands.parts, view.chunks, labels)?;
     let size = |chunk: ChunkId| view.chunks[chunk.index()].size;
     let together = |x: ChunkId, y: ChunkId| {
         let others = view.boxes(y, None);

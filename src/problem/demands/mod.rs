@@ -33,7 +33,7 @@ pub(crate) use chain_index::ChainIndex;
 pub(crate) use chains::{Chains, by_sum, chains, in_chains, wide_sum};
 #[cfg(feature = "serde")]
 pub(crate) use check::{APART, PART};
-pub(crate) use check::{REQUEST, check};
+pub(crate) use check::{REQUEST, check, check_optional_parts};
 pub use clock::Clock;
 pub(crate) use clock::Clocks;
 pub(crate) use clock_tree::{BoxTree, ClockTree, ranks};

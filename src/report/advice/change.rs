@@ -94,6 +94,9 @@ impl<'a> Fusion<'a> {
                 overwrites_or_fresh(kept)
             }
             Dependency::Gathers(gathers) => {
+                if gathers.iter().any(|one| one.required && self.is_made(one.input)) {
+                    return None;
+                }
                 let kept = gathers.iter().filter(|one| !self.is_made(one.input));
                 let kept: Vec<_> = kept.cloned().collect();
                 if kept.is_empty() { Dependency::Fresh } else { Dependency::Gathers(kept) }

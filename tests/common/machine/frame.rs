@@ -207,3 +207,32 @@ pub fn update_states(frame: &mut Frame<'_>, operator: &OperatorNode) -> Outcome 
     }
     Ok(())
 }
+
+/// Checks that required views and gathered inputs lie at their places.
+pub fn check_required(frame: &Frame<'_>, operator: &OperatorNode) -> Outcome {
+    for &output in &operator.outputs {
+        let Origin::Output { dependency, .. } = &frame.sequence.tensor(output).origin else {
+            continue;
+        };
+        let output = output.index();
+        // What must lie in what, and where.
+        let required: Vec<(usize, usize, u64)> = match dependency {
+            Dependency::Reads { input, offset, required: true } => {
+                vec![(output, input.index(), *offset)]
+            }
+            Dependency::Gathers(gathers) => {
+                let required = gathers.iter().filter(|one| one.required);
+                required.map(|one| (one.input.index(), output, one.offset)).collect()
+            }
+            _ => Vec::new(),
+        };
+        for (inner, outer, offset) in required.into_iter().filter(|one| frame.size(one.0) > 0) {
+            let expected = frame.places[outer].map(|(memory, low)| (memory, low + offset));
+            if frame.places[inner] != expected {
+                let (inner, outer) = (frame.name(inner), frame.name(outer));
+                return Err(format!("'{inner}' must lie inside '{outer}', but is copied"));
+            }
+        }
+    }
+    Ok(())
+}

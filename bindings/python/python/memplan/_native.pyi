@@ -50,10 +50,12 @@ class Output:
         overwrites: _Place | list[_Place] | None = None,
         updates: _Place | None = None,
         gathers: _Place | list[_Place] | None = None,
+        holds: _Place | list[_Place] | None = None,
         overlaps: _Place | list[_Place] | None = None,
         required: bool = False,
     ) -> Self:
-        """A view (`reads`) may be a copy instead where that makes the pool smaller, unless it is `required`. `overlaps` lists pairs of an input and the least number of bytes by which the output must begin below it, to
+        """A view (`reads`) may be a copy instead where that makes the pool smaller, unless it is `required`. An input that the
+        output `gathers` may lie inside it, and one that it `holds` must. `overlaps` lists pairs of an input and the least number of bytes by which the output must begin below it, to
         overlap it: the operator never writes a byte that it has yet to read.
         """
 
@@ -71,6 +73,8 @@ class Output:
     def updates(self) -> tuple[str, int] | None: ...
     @property
     def gathers(self) -> list[tuple[str, int]]: ...
+    @property
+    def holds(self) -> list[tuple[str, int]]: ...
     @property
     def overlaps(self) -> list[tuple[str, int]]: ...
     def __getnewargs_ex__(self) -> tuple[tuple[str, int], dict[str, Any]]: ...
@@ -233,7 +237,7 @@ class Problem:
     two may be omitted; with a negative offset, the chunk begins below the other one. A pin is an offset, or the name
     of a pool and an offset. `holes` are steps in which a chunk needs no bytes; in the steps of a window `(begin, end,
     low, high)` it needs only the bytes from `low` to `high`. A part `(chunk, whole, offset)` lies inside a larger
-    chunk, and chunks `apart` share no bytes of a pool. On several streams, `begin` and `end` are clocks, the number of
+    chunk, an optional part may, and chunks `apart` share no bytes of a pool. On several streams, `begin` and `end` are clocks, the number of
     steps that are over on each, and `on_stream` says which stream writes a chunk if it is not 0.
     """
     def __new__(
@@ -252,6 +256,7 @@ class Problem:
         holes: dict[int, _Sequence[tuple[int, int]]] | None = None,
         windows: dict[int, _Sequence[tuple[int, int, int, int]]] | None = None,
         parts: Iterable[_Part] | None = None,
+        optional_parts: Iterable[_Part] | None = None,
         apart: _Sequence[_Sequence[int]] | None = None,
         on_stream: dict[int, int] | None = None,
     ) -> Self: ...
@@ -273,6 +278,7 @@ class Problem:
         holes: dict[int, _Sequence[tuple[int, int]]] | None = None,
         windows: dict[int, _Sequence[tuple[int, int, int, int]]] | None = None,
         parts: Iterable[_Part] | None = None,
+        optional_parts: Iterable[_Part] | None = None,
         apart: _Sequence[_Sequence[int]] | None = None,
     ) -> Problem: ...
     @staticmethod
@@ -293,6 +299,8 @@ class Problem:
 
     @property
     def parts(self) -> list[_Part]: ...
+    @property
+    def optional_parts(self) -> list[_Part]: ...
     @property
     def refused(self) -> list[tuple[int, int, int, str]]:
         """The requests to overwrite that are not possible, with the reasons."""

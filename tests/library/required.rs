@@ -1,0 +1,137 @@
+//! Required views and gathered inputs: no plan copies them.
+
+use memplan::{
+    OpSequence, Operator, Output, Plan, PlanError, Planner, SequenceError, Strategy,
+    lower::{LoweringOptions, lower},
+    problem::RejectReason,
+    sequence::SequenceBuilder,
+    verify::{execute, verify},
+};
+use rstest::rstest;
+use serde_json::json;
+
+/// An operator with one output that reads its inputs.
+fn operator(sequence: &mut SequenceBuilder, inputs: &[&str], output: Output) {
+    sequence.operator(Operator::new("op").inputs(inputs.iter().copied()).output(output));
+}
+
+/// While `a` lies in `c`, nothing can be written over `c`: 34 bytes instead of 33.
+fn costly(concat: Output) -> OpSequence {
+    let mut sequence = OpSequence::builder();
+    operator(&mut sequence, &[], Output::new("a", 16));
+    operator(&mut sequence, &["a"], concat);
+    operator(&mut sequence, &["c"], Output::new("d", 17).overwrites("c"));
+    operator(&mut sequence, &["d", "a"], Output::new("e", 16).overwrites("a"));
+    sequence.build().unwrap()
+}
+
+fn is_inside(plan: &Plan, input: &str, output: &str, at: u64) -> bool {
+    plan.offset(input).is_some() && plan.offset(input) == plan.offset(output).map(|low| low + at)
+}
+
+#[test]
+fn a_required_input_lies_in_its_output_whatever_that_costs() {
+    let planner = Planner::new();
+    let optional = planner.plan(&costly(Output::new("c", 17).gathers("a", 0))).unwrap();
+    assert_eq!((optional.pool_size, optional.proven_optimal), (33, true));
+    let sequence = costly(Output::new("c", 17).holds("a", 0));
+    for gathers in [true, false] {
+        let lowering = LoweringOptions::default().gathers(gathers);
+        let plan = planner.clone().lowering(lowering).plan(&sequence).unwrap();
+        assert_eq!((plan.pool_size, plan.proven_optimal), (34, true));
+        assert!(is_inside(&plan, "a", "c", 0) && plan.parts.len() == 1);
+        assert_eq!((verify(&sequence, &plan), execute(&sequence, &plan)), (vec![], vec![]));
+    }
+    let refused: Vec<String> =
+        verify(&sequence, &optional).iter().map(ToString::to_string).collect();
+    assert_eq!(refused, ["'a' must lie inside 'c', but is copied"]);
+    assert_eq!(execute(&sequence, &optional).len(), 1);
+}
+
+/// Strategies that cannot put chunks inside others say so.
+#[rstest]
+fn strategies_hold_required_inputs_or_say_that_they_cannot() {
+    let sequence = costly(Output::new("c", 17).holds("a", 0));
+    for &strategy in Strategy::ALL {
+        match Planner::new().strategy(strategy).plan(&sequence) {
+            Ok(plan) => assert!(is_inside(&plan, "a", "c", 0), "{strategy}"),
+            Err(PlanError::Unsupported { .. }) => assert!(!strategy.knows_parts(), "{strategy}"),
+            Err(error) => panic!("{strategy}: {error}"),
+        }
+    }
+}
+
+#[rstest]
+#[case::twice(
+    |s: &mut SequenceBuilder| operator(s, &["a"], Output::new("c", 16).holds("a", 0).holds("a", 8)),
+    "a", RejectReason::PartTwice)]
+#[case::in_two_outputs(
+    |s: &mut SequenceBuilder| {
+        operator(s, &["a", "b"], Output::new("d", 16).holds("a", 0).holds("b", 8));
+        operator(s, &["a", "b"], Output::new("c", 16).holds("a", 8).holds("b", 0));
+    },
+    "b", RejectReason::TwoPlaces)]
+#[case::outside(
+    |s: &mut SequenceBuilder| { s.input("x", 4); operator(s, &["x"], Output::new("c", 8).holds("x", 4)); },
+    "x", RejectReason::OutsideThePool)]
+fn impossible_requirements_are_named(
+    #[case] more: fn(&mut SequenceBuilder),
+    #[case] input: &str,
+    #[case] expected: RejectReason,
+) {
+    let mut sequence = OpSequence::builder();
+    operator(&mut sequence, &[], Output::new("a", 8));
+    operator(&mut sequence, &[], Output::new("b", 8));
+    more(&mut sequence);
+    let sequence = sequence.build().unwrap();
+    let error = lower(&sequence, LoweringOptions::default().gathers(false)).unwrap_err();
+    let SequenceError::RequiredGather { operator, input: found, output, reason } = &error else {
+        panic!("{error}")
+    };
+    assert_eq!((&**operator, &**output, &**found, *reason), ("op", "c", input, expected));
+    let planned = Planner::new().plan(&sequence).unwrap_err().to_string();
+    assert!(planned.starts_with(&format!("operator 'op': '{input}' must lie inside 'c', but ")));
+}
+
+/// A view lies inside the output with the bytes that it shows; the others stay outside.
+#[test]
+fn a_required_input_may_be_a_view() {
+    let mut sequence = OpSequence::builder();
+    operator(&mut sequence, &[], Output::new("x", 64));
+    operator(&mut sequence, &["x"], Output::new("v", 16).reads_at("x", 16).required());
+    operator(&mut sequence, &["v"], Output::new("c", 24).holds("v", 8));
+    let sequence = sequence.output("c").build().unwrap();
+    let plan = Planner::new().plan(&sequence).unwrap();
+    assert!(is_inside(&plan, "v", "c", 8) && is_inside(&plan, "v", "x", 16));
+    assert_eq!((verify(&sequence, &plan), execute(&sequence, &plan)), (vec![], vec![]));
+}
+
+/// With bytes of its own, a required view is a copy, which `verify` refuses.
+#[test]
+fn copies_of_required_views_are_found() {
+    let sequence = |view: Output| {
+        let mut sequence = OpSequence::builder();
+        operator(&mut sequence, &[], Output::new("x", 64));
+        operator(&mut sequence, &["x"], view);
+        operator(&mut sequence, &["v", "x"], Output::new("y", 8));
+        sequence.build().unwrap()
+    };
+    let view = || Output::new("v", 16).reads_at("x", 16);
+    let copies = Planner::new().lowering(LoweringOptions::default().views(false));
+    let plan = copies.plan(&sequence(view())).unwrap();
+    let given = sequence(view().required());
+    for refused in [verify(&given, &plan), execute(&given, &plan)] {
+        let refused: Vec<String> = refused.iter().map(ToString::to_string).collect();
+        assert_eq!(refused, ["'v' must be a view of 'x', but is a copy"]);
+    }
+}
+
+#[test]
+fn files_say_what_must_lie_inside() {
+    let sequence = costly(Output::new("c", 17).gathers("a", 0).required());
+    assert_eq!(sequence, costly(Output::new("c", 17).holds("a", 0)));
+    let file = serde_json::to_value(&sequence).unwrap();
+    let gathers = &file["operators"][1]["outputs"][0]["gathers"];
+    assert_eq!(*gathers, json!([{"input": "a", "offset": 0, "required": true}]));
+    assert_eq!(serde_json::from_value::<OpSequence>(file).unwrap(), sequence);
+}
