@@ -56,10 +56,14 @@ fn join(clock: &mut [Step], other: &[Step]) {
     }
 }
 
-/// The latest moment at which nothing is over that ends at one of these; `None` if that is no moment after the begin.
+/// The moment at which one operator is over and nothing that ends at one of these; `None` if there is none.
 pub(super) fn first_end<'c>(ends: impl Iterator<Item = &'c Clock>) -> Option<Clock> {
     let earlier = |a: Clock, b: Clock| a.iter().zip(&*b).map(|(a, b)| *a.min(b)).collect();
-    ends.cloned().reduce(earlier).filter(|end| end.iter().any(|&step| step > 0))
+    let mut end = ends.cloned().reduce(earlier)?;
+    let stream = end.iter().position(|&step| step > 0)?;
+    end.fill(0);
+    end[stream] = 1;
+    Some(end)
 }
 
 /// The clocks before and after each operator, by step.
@@ -161,7 +165,7 @@ impl Lives {
             life
         });
         let mut of: Vec<Life> = lives.collect();
-        // A supplied chunk that consists of runs is alive only while all of these are.
+        // A supplied chunk that consists of runs is alive only at first, while all of these are.
         for (&whole, split) in places.runs.iter().filter(|(_, split)| split.made == Made::Supplied)
         {
             let ends = split.runs.iter().map(|run| &of[run.chunk.index()].end);

@@ -11,12 +11,14 @@ use crate::{
 };
 
 /// The ties that lowering with these options may accept and need not, in the order of the operators. Views of
-/// tensors outside the pool take no bytes, so nothing is gained without them, unless they are in the way of an update.
+/// tensors outside the pool take no bytes, so nothing is gained without them, unless they are in the way of an update,
+/// or must lie inside an output.
 pub(crate) fn optional_ties(sequence: &OpSequence, options: LoweringOptions) -> Vec<Tie> {
     let is_updated = place::views_with_updates(sequence);
-    let required = overwrites(sequence).filter(|overwrite| overwrite.required);
-    let updated: HashSet<TensorId> =
-        required.map(|overwrite| root(sequence, overwrite.input)).collect();
+    let updated = overwrites(sequence).filter(|overwrite| overwrite.required).map(|one| one.input);
+    let held = sequence.gathers().filter(|gather| gather.required).map(|one| one.input);
+    let roots_in_the_way: HashSet<TensorId> =
+        updated.chain(held).map(|input| root(sequence, input)).collect();
     let outputs = sequence.operators().iter().flat_map(|operator| &operator.outputs);
     let mut ties = Vec::new();
     for &output in outputs {
@@ -32,7 +34,9 @@ pub(crate) fn optional_ties(sequence: &OpSequence, options: LoweringOptions) -> 
             Dependency::Reads { required, .. } => {
                 let is_optional = options.views && !required && !is_updated[output.index()];
                 let root = root(sequence, output);
-                if is_optional && (is_in_pool(sequence, root, options) || updated.contains(&root)) {
+                if is_optional
+                    && (is_in_pool(sequence, root, options) || roots_in_the_way.contains(&root))
+                {
                     add(0);
                 }
             }

@@ -161,6 +161,8 @@ pub fn plan_of(case: &Case, model: &Model, best: &Best) -> Option<Plan> {
         };
     }
     plan.chunks = chunks;
+    // Nothing is lost if operators write the bytes that their inputs have there already.
+    plan.parts.clear();
     match &mut plan.pools[..] {
         [fast, slow] => {
             (fast.size, slow.size) = (best.objective[2] as u64, best.objective[1] as u64);

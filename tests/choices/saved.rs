@@ -116,6 +116,7 @@ graphs! {
     updates_of_both_halves: setting(1, false), pool(&[72]);
     update_beside_an_output: setting(1, false), pool(&[64]);
     #[ignore = "bytes are not planned one by one on streams"]
+    update_beside_a_view_on_a_stream: setting(1, true), pool(&[3]);
     update_beside_a_reader_on_a_stream: setting(1, false), pool(&[16]);
     update_beside_a_view_of_an_input: setting(1, false), pool(&[2]);
     view_beside_a_small_tensor: setting(64, true), order(&[128], 64);

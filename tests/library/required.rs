@@ -106,6 +106,19 @@ fn a_required_input_may_be_a_view() {
     assert_eq!((verify(&sequence, &plan), execute(&sequence, &plan)), (vec![], vec![]));
 }
 
+/// A view of a tensor outside the pool may be a copy, which can lie inside the output.
+#[test]
+fn a_copy_of_what_is_supplied_may_lie_inside() {
+    let mut sequence = OpSequence::builder();
+    sequence.input("x", 16);
+    operator(&mut sequence, &["x"], Output::new("v", 8).reads_at("x", 8));
+    operator(&mut sequence, &["v"], Output::new("c", 12).holds("v", 4));
+    let sequence = sequence.output("c").build().unwrap();
+    let plan = Planner::new().plan(&sequence).unwrap();
+    assert!(is_inside(&plan, "v", "c", 4) && plan.pool_size == 12 && plan.proven_optimal);
+    assert_eq!((verify(&sequence, &plan), execute(&sequence, &plan)), (vec![], vec![]));
+}
+
 /// With bytes of its own, a required view is a copy, which `verify` refuses.
 #[test]
 fn copies_of_required_views_are_found() {
