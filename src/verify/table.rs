@@ -45,9 +45,14 @@ pub(super) fn check(plan: &Plan, links: Links) -> Vec<Violation> {
         &rectangles,
         |&chunk| plan.chunks[chunk].name.to_string(),
         |old, new| {
+            // Padding has no contents: that of the chunk, or of the bytes that it needs in a window.
             let real = |rectangle: &Rectangle<usize>| {
                 let chunk = &plan.chunks[rectangle.owner];
-                let end = chunk.offset.saturating_add(chunk.size);
+                let mut windows = plan.windows_of(rectangle.owner).iter();
+                let window =
+                    windows.find(|one| one.begin <= rectangle.begin && rectangle.begin < one.end);
+                let size = window.map_or(chunk.size, |window| window.high.min(chunk.size));
+                let end = chunk.offset.saturating_add(size);
                 (rectangle.owner, rectangle.low, rectangle.high.min(end))
             };
             gathered.may_share(real(old), real(new))

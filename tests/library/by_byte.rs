@@ -532,6 +532,28 @@ fn padding_may_lie_on_that_of_the_neighbour_of_an_overwritten_part() {
     assert_eq!((verify(&sequence, &plan), execute(&sequence, &plan)), (vec![], vec![]));
 }
 
+/// Only the bytes of `v` are still needed of `x` when `y` is written around them, and their padding lies in `y`.
+#[test]
+fn padding_of_a_part_may_lie_in_its_whole() {
+    let sequence = OpSequence::builder()
+        .operator(Operator::new("m").output(Output::new("x", 6)))
+        .operator(
+            Operator::new("n")
+                .inputs(["x"])
+                .output(Output::new("v", 2).reads_at("x", 2).required()),
+        )
+        .operator(Operator::new("k").inputs(["v"]).output(Output::new("y", 7).holds("v", 0)))
+        .operator(Operator::new("r").inputs(["y"]).output(Output::new("z", 1)))
+        .output("v")
+        .build()
+        .unwrap();
+    for padding in 0..4 {
+        let plan = Planner::new().padding(padding).plan(&sequence).unwrap();
+        assert_eq!((plan.offset("y"), plan.windows.len()), (plan.offset("v"), 1), "{padding}");
+        assert_eq!((verify(&sequence, &plan), execute(&sequence, &plan)), (vec![], vec![]));
+    }
+}
+
 /// `y` lies in the memory of the caller, because it must be written over `x`; so do its bytes, read one by one.
 #[test]
 fn bytes_of_an_update_outside_the_pool_are_not_in_it() {
