@@ -24,13 +24,23 @@ pub(crate) struct Monitor<'a> {
     before: u64,
     stopped: bool,
     without: Without,
+    /// The smallest pool of a packing that the search sets aside.
+    found: Bytes,
 }
 
 impl<'a> Monitor<'a> {
     pub fn new(limits: &Limits, observer: Observer<'a>) -> Self {
         let until = limits.time.and_then(|time| Instant::now().checked_add(time));
         let until = until.map(|until| until.checked_sub(limits.late).unwrap_or(until));
-        Self { until, grace: GRACE, observer, before: 0, stopped: false, without: limits.without }
+        Self {
+            until,
+            grace: GRACE,
+            observer,
+            before: 0,
+            stopped: false,
+            without: limits.without,
+            found: Bytes::MAX,
+        }
     }
 
     /// The same, but the first layout must be given up as soon as the time is over.
@@ -47,6 +57,7 @@ impl<'a> Monitor<'a> {
     /// Reports the progress of the search; returns whether it must stop.
     pub fn stop(&mut self, nodes: u64, lower_bound: Bytes, best: Bytes) -> bool {
         if let Some(progress) = self.observer.progress {
+            let best = best.min(self.found);
             progress(&Progress { lower_bound, best, nodes: self.before + nodes });
         }
         self.must_stop()
@@ -96,6 +107,11 @@ impl<'a> Monitor<'a> {
     /// The stages that are switched off.
     pub fn without(&self) -> Without {
         self.without
+    }
+
+    /// A packing with this pool is found, whatever the search does with it.
+    pub fn found(&mut self, pool: Bytes) {
+        self.found = self.found.min(pool);
     }
 
     /// Returns whether the search was stopped.

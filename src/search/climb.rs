@@ -106,6 +106,11 @@ pub fn contract(search: &mut Search<'_, '_>, roots: &[ChunkId], limits: &Limits)
     pack_and_complete(search, roots, |packing, monitor| packing.contract(effort, monitor)).nodes
 }
 
+/// Packs all chains below limits in the middle of the gap, with this many nodes; returns the nodes.
+pub fn first_descent(search: &mut Search<'_, '_>, roots: &[ChunkId], nodes: u64) -> u64 {
+    pack_and_complete(search, roots, |packing, monitor| packing.first_descent(nodes, monitor)).nodes
+}
+
 /// Searches for a packing of some of the roots below the best pool, and places all others around
 /// it.
 pub fn climb_and_complete(

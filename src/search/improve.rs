@@ -3,13 +3,13 @@
 use crate::search::schedule::{LONG, MEDIUM, SMALL};
 use crate::search::{
     anew::{Anew, is_near},
-    climb::{climb_and_complete, climb_rounded, contract},
+    climb::{climb_and_complete, climb_rounded, contract, first_descent},
     cores::{node_weight, search_cores},
     solution::Solution,
     under_way::Search,
 };
 use crate::{
-    Limits, Problem, baselines::free_list, monitor::Monitor, plan::Layout, problem::ChunkId,
+    Bytes, Limits, Problem, baselines::free_list, monitor::Monitor, plan::Layout, problem::ChunkId,
     search::first_layout,
 };
 
@@ -43,6 +43,13 @@ const OF_RECTANGLES: u64 = 16;
 /// The next turn of either search has this many times the nodes.
 const LONGER: u64 = 32;
 
+/// The most nodes of the first descent, for a short limit: with 5 000 of them, J is within 4 % of its bound, and without
+/// them, 80 000 nodes leave it at 15 %.
+const FIRST_DESCENT: u64 = 20_000;
+
+/// Pools that are further above the bound than one in this many of its bytes are improved by a first descent.
+const FAR: Bytes = 16;
+
 /// The better layout of pushdown and the free list; on some large graphs no greedy packing beats
 /// it.
 pub fn simulate(problem: &Problem, monitor: &mut Monitor<'_>) -> Solution {
@@ -69,6 +76,37 @@ pub fn search(search: &mut Search<'_, '_>, limits: &Limits) {
     if search.is_over() {
         return;
     }
+    let Solution { lower_bound, pool_size, .. } = *search.solution;
+    let is_far = pool_size - lower_bound > lower_bound / FAR;
+    if !is_far || !(SMALL..=LONG).contains(&roots.len()) {
+        return search_further(search, &roots, limits, contracted);
+    }
+    // What follows does not depend on this packing, which is for those who cannot wait.
+    let before = search.solution.clone();
+    let most = FIRST_DESCENT.min(effort.effort().saturating_sub(contracted));
+    let spent = first_descent(search, &roots, most);
+    if search.is_over() {
+        return;
+    }
+    search.monitor.found(search.solution.pool_size);
+    let early = std::mem::replace(search.solution, before);
+    let spent = if limits.is_default() { contracted } else { contracted + spent };
+    search_further(search, &roots, limits, spent);
+    search.solution.improve(search.problem, early.layout);
+}
+
+/// As [`search`], after some nodes have been spent.
+fn search_further(
+    search: &mut Search<'_, '_>,
+    roots: &[ChunkId],
+    limits: &Limits,
+    contracted: u64,
+) {
+    let scaled_to_gap = |search: &Search<'_, '_>, weight| {
+        let Solution { lower_bound, pool_size, .. } = *search.solution;
+        limits.scaled_to_gap(lower_bound, pool_size, weight)
+    };
+    let effort = scaled_to_gap(search, 1);
     if roots.len() > LONG {
         let mut nodes = effort.effort().saturating_sub(contracted);
         if limits.is_default() {
@@ -76,18 +114,18 @@ pub fn search(search: &mut Search<'_, '_>, limits: &Limits) {
         }
         let is_default = limits.is_default();
         let limits = limits.nodes(nodes);
-        search_cores(search, &roots, &limits, is_default);
+        search_cores(search, roots, &limits, is_default);
         return;
     }
     let weight = node_weight(roots.len());
     let nodes = scaled_to_gap(search, weight).effort().saturating_sub(contracted);
-    let spent = contracted + climb_rounded(search, &roots, &limits.nodes(nodes));
-    let in_turns = search_in_turns(search, &roots, limits, spent);
+    let spent = contracted + climb_rounded(search, roots, &limits.nodes(nodes));
+    let in_turns = search_in_turns(search, roots, limits, spent);
     if !search.is_over() {
         // The gap may be smaller now.
         let limits = scaled_to_gap(search, weight);
         let limits = limits.nodes(limits.effort().saturating_sub(spent + in_turns));
-        climb_and_complete(search, &roots, &limits);
+        climb_and_complete(search, roots, &limits);
     }
 }
 

@@ -80,6 +80,23 @@ impl<'a> Packing<'a> {
         nodes
     }
 
+    /// Packs all bodies below limits in the middle of the gap with this many nodes; returns the nodes.
+    pub fn first_descent(&mut self, nodes: u64, monitor: &mut Monitor<'_>) -> u64 {
+        if self.is_over(nodes, monitor) {
+            return 0;
+        }
+        let Self { inst, standing: Standing { bound, best }, .. } = *self;
+        let board = Incumbent::new(bound, best);
+        let mut stop = |nodes, Standing { bound, best }: Standing| {
+            monitor.stop(nodes, bound * inst.unit, best * inst.unit)
+        };
+        let nodes = ladder::descend(inst, nodes, &board, &mut stop);
+        monitor.add(nodes);
+        self.standing = board.standing();
+        self.offsets = board.into_offsets();
+        nodes
+    }
+
     /// Searches one limit after the other with this many nodes; returns the nodes of the first thread.
     pub fn climb(&mut self, nodes: u64, threads: usize, monitor: &mut Monitor<'_>) -> u64 {
         if self.is_over(nodes, monitor) {

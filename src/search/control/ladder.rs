@@ -19,6 +19,9 @@ const RUNGS: [u128; 5] = [0, 1, 8, 32, 52];
 /// packing is its own proof, and their other limits are further apart.
 const OTHER_RUNGS: [u128; 3] = [0, 32, 48];
 
+/// The limits of a first descent.
+const FIRST_RUNGS: [u128; 3] = [8, 32, 52];
+
 /// The bound has this many times the rounds of other limits. It has more if some bodies cannot move, because
 /// higher limits then make a packing hardly easier; but at first, no more than three quarters of the nodes.
 pub const AT_BOUND: u64 = 2;
@@ -79,6 +82,29 @@ pub fn climb(
         }
         if thread > 0 {
             Standing { bound, best } = board.standing();
+        }
+    }
+    rounds.nodes()
+}
+
+/// Packs everything below lower and lower limits in the middle of the gap, each for a few rounds: the best packing of a
+/// short search is seldom near the bound. Proves nothing. Returns the nodes, at most `last`.
+pub fn descend(inst: &Instance, last: u64, board: &Incumbent, stop: &mut Stop<'_>) -> u64 {
+    let Standing { bound, mut best } = board.standing();
+    let mut rounds = Restarts::new(inst, 0);
+    let (mut rung, mut stopped) = (0, false);
+    while !stopped && rung < FIRST_RUNGS.len() && rounds.nodes() < last {
+        let gap = u128::from(best - bound) * FIRST_RUNGS[rung] / 64;
+        let limit = bound + u64::try_from(gap).unwrap_or(0) / inst.step() * inst.step();
+        let verdict = rounds.decide(limit, SHARE, last, &mut |nodes| {
+            stopped = stopped || stop(nodes, Standing { bound, best });
+            stopped
+        });
+        if let Verdict::Packed = verdict {
+            best = height(inst, rounds.offsets()).max(bound);
+            board.packed(best, rounds.offsets());
+        } else {
+            rung += 1;
         }
     }
     rounds.nodes()
