@@ -152,7 +152,30 @@ pub fn lower(sequence: &OpSequence, options: LoweringOptions) -> Result<Lowered,
 
 /// Lowers a sequence with gathered inputs in places of their own, unless they must lie in their outputs. The overlaps are those that save bytes
 /// under the alignment and padding; the result is still without them.
+///
+/// Where whole chunks are in the way of something required, their bytes are lowered one by one.
 pub(crate) fn lower_apart(
+    sequence: &OpSequence,
+    options: LoweringOptions,
+    placing: Placing,
+    grain: Grain,
+) -> Result<Lowered, SequenceError> {
+    let lower = |grain| lower_in(sequence, options, placing, grain);
+    match lower(grain) {
+        Err(
+            error
+            @ (SequenceError::RequiredOverwrite { .. } | SequenceError::RequiredGather { .. }),
+        ) if grain == Grain::Chunks => {
+            let finer =
+                [Grain::Bytes, Grain::Pieces].into_iter().find_map(|grain| lower(grain).ok());
+            finer.ok_or(error)
+        }
+        lowered => lowered,
+    }
+}
+
+/// As [`lower_apart`], with this grain alone.
+fn lower_in(
     sequence: &OpSequence,
     options: LoweringOptions,
     placing: Placing,

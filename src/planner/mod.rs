@@ -353,10 +353,9 @@ impl<'a> Planner<'a> {
         mut best: Plan,
     ) -> Result<Plan, PlanError> {
         let start = Instant::now();
-        for limit in lower::overlap_limits(sequence, self.lowering, self.placing())?
-            .into_iter()
-            .take(MAX_LIMITS)
-        {
+        // There are none where chunks cannot be lowered as wholes.
+        let limits = lower::overlap_limits(sequence, self.lowering, self.placing());
+        for limit in limits.unwrap_or_default().into_iter().take(MAX_LIMITS) {
             let limits = self.limits.after(start);
             if limit >= best.pool_size || limits.time == Some(Duration::ZERO) {
                 break;

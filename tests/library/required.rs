@@ -148,3 +148,34 @@ fn files_say_what_must_lie_inside() {
     assert_eq!(*gathers, json!([{"input": "a", "offset": 0, "required": true}]));
     assert_eq!(serde_json::from_value::<OpSequence>(file).unwrap(), sequence);
 }
+
+/// Both halves of `x` are updated, the first while the second is still to be read: whole chunks would be in the way.
+fn halves() -> OpSequence {
+    let view = |name: &str, low| Output::new(name, 32).reads_at("x", low).required();
+    OpSequence::builder()
+        .operator(Operator::new("make").output(Output::new("x", 64)))
+        .operator(Operator::new("split").inputs(["x"]).output(view("a", 0)).output(view("b", 32)))
+        .operator(Operator::new("first").inputs(["a"]).output(Output::new("p", 32).updates("a", 0)))
+        .operator(Operator::new("last").inputs(["b"]).output(Output::new("q", 32).updates("b", 0)))
+        .operator(Operator::new("end").inputs(["p", "q"]).output(Output::new("y", 8)))
+        .output("y")
+        .build()
+        .unwrap()
+}
+
+/// What a plan can do, everything that lowers alone can do as well.
+#[test]
+fn what_is_required_of_parts_is_lowered_byte_by_byte() {
+    let sequence = halves();
+    let plan = Planner::new().plan(&sequence).unwrap();
+    assert_eq!((plan.pool_size, plan.proven_optimal), (72, true));
+    let lowered = lower(&sequence, LoweringOptions::default()).unwrap();
+    assert_eq!(lowered.problem.lower_bound().bytes, 72);
+    let comparison = Planner::new().compare(&sequence).unwrap();
+    let best = comparison.rows.iter().find(|row| row.strategy == Strategy::Best).unwrap();
+    assert_eq!(best.measurement.map(|one| one.pool_size), Ok(72));
+    let reordered = memplan::order::reorder(&sequence, &memplan::order::ReorderOptions::default());
+    assert!(reordered.is_ok(), "{reordered:?}");
+    let error = Planner::new().strategy(Strategy::Pushdown).plan(&sequence).unwrap_err();
+    assert!(matches!(error, PlanError::Unsupported { .. }), "{error}");
+}
