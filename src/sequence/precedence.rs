@@ -2,21 +2,30 @@
 
 use std::collections::HashMap;
 
-use crate::sequence::{
-    Dependency, OpSequence, OperatorNode, Origin, SequenceError, Tensor, TensorId, given::Given,
+use crate::{
+    Bytes,
+    sequence::{
+        Dependency, OpSequence, OperatorNode, Origin, SequenceError, Tensor, TensorId, given::Given,
+    },
 };
 
 impl OpSequence {
     /// By step, the operators that must run before an operator in every order of the sequence, ascending and
     /// without repeats: the producers of its inputs; the operators that it is declared to run after; and, for
-    /// a required update, every operator that reads or makes the old value, through any view of it. The last
-    /// kind follows from the order given, because only that determines which value of a variable an operator
+    /// a required update, every operator that reads or makes some of the updated bytes, through any view of them. The
+    /// last kind follows from the order given, because only that determines which value of a variable an operator
     /// reads.
     #[must_use]
     pub fn predecessors(&self) -> Vec<Vec<usize>> {
         let storages = self.storages();
-        // By storage: the operators so far that use it.
-        let mut users: Vec<Vec<usize>> = vec![Vec::new(); self.tensors.len()];
+        let bytes = |tensor: TensorId, offset: Bytes| {
+            let (storage, base) = storages[tensor.index()];
+            (storage.index(), base.saturating_add(offset))
+        };
+        // A weight of unknown size may have any number of bytes.
+        let size = |tensor: TensorId| self.tensor(tensor).size.unwrap_or(Bytes::MAX);
+        // By storage: the operators so far that use it, each with the first byte and the byte after the last.
+        let mut users: Vec<Vec<(usize, Bytes, Bytes)>> = vec![Vec::new(); self.tensors.len()];
         let mut all = Vec::with_capacity(self.operators.len());
         for (step, operator) in self.operators.iter().enumerate() {
             let mut before: Vec<usize> = operator.after.clone();
@@ -28,31 +37,36 @@ impl OpSequence {
                     continue;
                 };
                 for overwrite in overwrites.iter().filter(|overwrite| overwrite.required) {
-                    before.extend(&users[storages[overwrite.input.index()].index()]);
+                    let (storage, low) = bytes(overwrite.input, overwrite.offset);
+                    let high = low.saturating_add(size(output));
+                    let meets = |&&(_, from, to): &&(usize, Bytes, Bytes)| from < high && low < to;
+                    before.extend(users[storage].iter().filter(meets).map(|&(step, ..)| step));
                 }
             }
             before.sort_unstable();
             before.dedup();
             all.push(before);
             for tensor in operator.inputs.iter().chain(&operator.outputs) {
-                let users = &mut users[storages[tensor.index()].index()];
-                if users.last() != Some(&step) {
-                    users.push(step);
+                let (storage, low) = bytes(*tensor, 0);
+                let one = (step, low, low.saturating_add(size(*tensor)));
+                if users[storage].last() != Some(&one) {
+                    users[storage].push(one);
                 }
             }
         }
         all
     }
 
-    /// The tensor whose memory each tensor is a view of: itself if it is not a view.
-    fn storages(&self) -> Vec<TensorId> {
-        let mut storages: Vec<TensorId> =
-            (0..self.tensors.len()).map(TensorId::from_index).collect();
+    /// The tensor whose memory each tensor is a view of, and the offset there: itself if it is not a view.
+    fn storages(&self) -> Vec<(TensorId, Bytes)> {
+        let mut storages: Vec<(TensorId, Bytes)> =
+            (0..self.tensors.len()).map(|index| (TensorId::from_index(index), 0)).collect();
         for &output in self.operators.iter().flat_map(|operator| &operator.outputs) {
-            if let Origin::Output { dependency: Dependency::Reads { input, .. }, .. } =
+            if let Origin::Output { dependency: Dependency::Reads { input, offset, .. }, .. } =
                 &self.tensor(output).origin
             {
-                storages[output.index()] = storages[input.index()];
+                let (storage, base) = storages[input.index()];
+                storages[output.index()] = (storage, base.saturating_add(*offset));
             }
         }
         storages

@@ -111,11 +111,9 @@ graphs! {
     view_in_a_better_order: setting(1, true), order(&[96], 64);
     gated_halves: setting(1, false), pool(&[128]);
     half_that_is_read_first: setting(1, false), pool(&[136]);
-    #[ignore = "bytes are not planned one by one on streams"]
     halves_on_two_streams: setting(1, false), pool(&[136]);
     updates_of_both_halves: setting(1, false), pool(&[72]);
     update_beside_an_output: setting(1, false), pool(&[64]);
-    #[ignore = "bytes are not planned one by one on streams"]
     update_beside_a_view_on_a_stream: setting(1, true), pool(&[3]);
     update_beside_a_reader_on_a_stream: setting(1, false), pool(&[16]);
     update_beside_a_view_of_an_input: setting(1, false), pool(&[2]);
@@ -127,6 +125,7 @@ graphs! {
     gathers_on_two_streams: setting(1, false), pool(&[48]);
     gather_in_order: setting(1, false), order(&[96], 96);
     gather_in_a_better_order: setting(1, false), order(&[64], 48);
+    update_beside_a_view_in_a_better_order: setting(1, false), order(&[2], 1);
     workspace_in_a_better_order: setting(1, false), order(&[6], 5);
     overwrite_in_the_middle: setting(1, false), pool(&[72]);
     overwrite_on_another_stream: setting(1, false), pool(&[80]);

@@ -10,7 +10,7 @@ use memplan::{
         tflite::{Runtime, TfliteOptions, survey},
     },
     lower::{LoweringOptions, lower},
-    problem::{ChunkId, Ids, Request},
+    problem::{ChunkId, Ids, Request, demands::Feature},
     report::{
         MapOptions, StepNames, explain, memory_map, summary, write_problem_json,
         write_sequence_json,
@@ -32,10 +32,14 @@ pub fn all_options() -> impl Iterator<Item = LoweringOptions> {
     })
 }
 
-/// Returns whether an error means that the caller requires the impossible.
+/// Returns whether an error means that the caller requires the impossible, or needs bytes one by one from a strategy
+/// that plans whole chunks.
 pub fn is_impossible(error: &PlanError) -> bool {
     match error {
         PlanError::Body { source, .. } => is_impossible(source),
+        PlanError::Unsupported { strategy, feature, .. } => {
+            *feature == Feature::Parts && !strategy.knows_parts()
+        }
         PlanError::Sequence(error) => matches!(
             error,
             SequenceError::RequiredOverwrite { .. }
