@@ -34,7 +34,8 @@ impl Problem {
     /// problems: nothing of one is alive while the other runs, except what they share. A shared chunk is
     /// alive from the first step to the last, so it has one place and keeps its content, and it needs all
     /// of its bytes all the time. Required overwrites of a shared chunk, or by one, become parts: the
-    /// chunk is a state, and these are its updates, and so are theirs. Other overwrites of it are not accepted.
+    /// chunk is a state, and these are its updates, and so are theirs. Other overwrites of it are not accepted, and
+    /// its optional parts are copied.
     ///
     /// The alignment and the padding are the larger ones. If both problems list pools, they must list
     /// the same. Ids count from 0, through the chunks of this problem and then through those of the
@@ -155,6 +156,9 @@ impl Problem {
         let optional = other.optional_parts.iter().map(later).collect();
         let optional = new_parts(&builder.optional_parts, optional);
         builder.optional_parts.extend(optional);
+        // All bytes of a shared chunk are needed before its parts are there.
+        let is_shared: BTreeSet<ChunkId> = shared.iter().map(|pair| pair.earlier).collect();
+        builder.optional_parts.retain(|part| !is_shared.contains(&part.whole));
         builder.labels = Labels { ids: Ids::Positions, names };
         builder.finish()
     }

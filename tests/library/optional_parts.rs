@@ -5,7 +5,7 @@ use memplan::{
     lower::LoweringOptions,
     plan::Scope,
     problem::{
-        ChunkId, ProblemBuilder, Request,
+        ChunkId, ProblemBuilder, Request, Shared,
         demands::{Place, PoolId},
     },
     verify::verify,
@@ -210,7 +210,7 @@ fn wrong_statements_are_named(#[case] parts: &[(u32, u32, u64)], #[case] expecte
     assert_eq!(problem.build().unwrap_err().to_string(), expected);
 }
 
-/// Ten times as many layers take ten times as long.
+/// Each output lies in the next one, so that nothing is copied.
 #[test]
 fn a_long_chain_of_concatenations_is_planned() {
     let mut problem = Problem::builder();
@@ -225,4 +225,18 @@ fn a_long_chain_of_concatenations_is_planned() {
     let plan = Planner::new().limits(Limits::default().nodes(10_000)).plan(&problem).unwrap();
     assert_eq!(verify(&problem, &plan), []);
     assert_eq!((plan.pool_size, plan.proven_optimal), (8 * 300, true));
+}
+
+/// A shared chunk keeps its content all the time, so nothing else can lie inside it.
+#[test]
+fn optional_parts_of_shared_chunks_are_copied() {
+    let (problem, [a, b, c, d]) = concat();
+    let shared = [Shared::new(c, c)];
+    let both = problem.clone().followed_by(&problem, &shared).unwrap();
+    let parts: Vec<_> = both.optional_parts().iter().map(|p| (p.part, p.whole)).collect();
+    let later = |chunk: ChunkId| ChunkId(chunk.0 + if chunk > c { 3 } else { 4 });
+    assert_eq!(parts, [(a, d), (later(a), later(d))]);
+    let plan = Planner::new().plan(&both).unwrap();
+    assert_eq!(verify(&both, &plan), []);
+    assert!(both.optional_parts().iter().all(|part| part.part != b));
 }
