@@ -93,7 +93,7 @@ pub fn descend(inst: &Instance, last: u64, board: &Incumbent, stop: &mut Stop<'_
     let Standing { bound, mut best } = board.standing();
     let mut rounds = Restarts::new(inst, 0);
     let (mut rung, mut stopped) = (0, false);
-    while !stopped && rung < FIRST_RUNGS.len() && rounds.nodes() < last {
+    while !stopped && bound < best && rung < FIRST_RUNGS.len() && rounds.nodes() < last {
         let gap = u128::from(best - bound) * FIRST_RUNGS[rung] / 64;
         let limit = bound + u64::try_from(gap).unwrap_or(0) / inst.step() * inst.step();
         let verdict = rounds.decide(limit, SHARE, last, &mut |nodes| {
