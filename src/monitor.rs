@@ -109,7 +109,7 @@ impl<'a> Monitor<'a> {
         self.without
     }
 
-    /// A packing with this pool is found, whatever the search does with it.
+    /// Makes later reports state no larger pool: the search has set aside a packing with this one, in bytes.
     pub fn found(&mut self, pool: Bytes) {
         self.found = self.found.min(pool);
     }

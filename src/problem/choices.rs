@@ -210,7 +210,7 @@ mod tests {
         assert_eq!(without.bound_over_choices(1, 0), Some(96 + 64 + 80));
     }
 
-    /// The bytes of `a` are needed as long as those of the two chunks around it.
+    /// `a` is needed until both chunks around it are over.
     #[test]
     fn bytes_of_parts_count_once() {
         let mut problem = Problem::builder();

@@ -216,13 +216,9 @@ impl From<Problem> for ProblemFile {
             .collect();
         let number = |chunk: ChunkId| labels.number(chunk);
         let some = |list: Vec<PartEntry>| Some(list).filter(|list| !list.is_empty());
+        let is_full = demands.is_some() || !problem.optional_parts().is_empty();
         Self {
-            format: if demands.is_some() || !problem.optional_parts().is_empty() {
-                FULL
-            } else {
-                PLAIN
-            }
-            .to_owned(),
+            format: if is_full { FULL } else { PLAIN }.to_owned(),
             alignment: problem.alignment(),
             padding: problem.padding(),
             streams: demands.map(|demands| demands.streams).filter(|&streams| streams > 1),

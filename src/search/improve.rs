@@ -81,7 +81,7 @@ pub fn search(search: &mut Search<'_, '_>, limits: &Limits) {
     if !is_far || !(SMALL..=LONG).contains(&roots.len()) {
         return search_further(search, &roots, limits, contracted);
     }
-    // What follows does not depend on this packing, which is for those who cannot wait.
+    // The later stages do not see this packing, so their results stay the same. It serves short limits.
     let before = search.solution.clone();
     let most = FIRST_DESCENT.min(effort.effort().saturating_sub(contracted));
     let spent = first_descent(search, &roots, most);

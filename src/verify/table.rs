@@ -45,7 +45,7 @@ pub(super) fn check(plan: &Plan, links: Links) -> Vec<Violation> {
         &rectangles,
         |&chunk| plan.chunks[chunk].name.to_string(),
         |old, new| {
-            // Padding has no contents: that of the chunk, or of the bytes that it needs in a window.
+            // Padding holds no data, neither behind the chunk nor behind the bytes of a window.
             let real = |rectangle: &Rectangle<usize>| {
                 let chunk = &plan.chunks[rectangle.owner];
                 let mut windows = plan.windows_of(rectangle.owner).iter();

@@ -211,7 +211,6 @@ fn the_claims_of_two_strategies_do_not_contradict_each_other() {
     }
 }
 
-/// Every byte of the pool is taken at the peak, by chunks that lie in several concatenations.
 /// The inputs of `c` may lie inside it; together they all fit in 96 bytes.
 #[test]
 fn optional_parts_of_a_problem_are_chosen_or_copied() {
@@ -247,6 +246,7 @@ fn optional_parts_of_a_problem_are_chosen_or_copied() {
     assert!(refused.err.contains("--no-gathers needs operators"), "{refused:?}");
 }
 
+/// Every byte of the pool is taken at the peak, by chunks that lie in several concatenations.
 #[test]
 fn an_explanation_counts_the_bytes_of_nested_concatenations() {
     let run = memplan(&["explain", DENSE, "--alignment", "1"]);

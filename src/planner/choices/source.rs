@@ -1,4 +1,4 @@
-//! What is chosen from: the ties of a sequence, or the optional requests and parts of a problem.
+//! The ties that a plan chooses from: those of a sequence, or the optional requests and parts of a problem.
 
 use std::borrow::Cow;
 
@@ -116,11 +116,10 @@ impl<'a> Source<'a> {
             Self::Problem(problem) => {
                 let alignment = planner.alignment.unwrap_or(problem.alignment());
                 let padding = planner.padding.unwrap_or(problem.padding());
-                let copies = || problem.without(|_| false, |_| true, false).ok();
                 let problem = if planner.lowering.gathers {
                     Cow::Borrowed(problem)
                 } else {
-                    Cow::Owned(copies()?)
+                    Cow::Owned(problem.without(|_| false, |_| true, false).ok()?)
                 };
                 problem.bound_over_choices(alignment, padding)
             }
