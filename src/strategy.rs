@@ -1,4 +1,4 @@
-//! The table of all planners. To add a planner, add a file, a row here and a line in `plain`.
+//! The table of all planners. To add a planner, add a file, a row here and a line in `unconstrained`.
 
 use std::{fmt, str::FromStr};
 

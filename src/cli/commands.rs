@@ -13,7 +13,7 @@ use memplan::{
     import::Format,
     plan::{ArenaEntry, PlanFile},
     planner::{PlanFit, ReorderedPlan, TrafficReference},
-    problem::demands::Pool,
+    problem::Pool,
     report::{self, Size, StepNames},
     search,
 };

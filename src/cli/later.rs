@@ -48,7 +48,7 @@ pub(crate) fn recorded_input(
                 *is_used = true;
             }
         }
-        all = all.followed_by(&next, &shared).map_err(|error| wrong(Some(path), error))?;
+        all = all.concat(&next, &shared).map_err(|error| wrong(Some(path), error))?;
     }
     match later.share.iter().zip(is_used).find(|(_, is_used)| !is_used) {
         Some((SharedNames([a, b]), _)) => {

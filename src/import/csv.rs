@@ -14,7 +14,7 @@ use tracing::warn;
 use crate::{
     Bytes, Plan, PlannedChunk, PlannedLink, Problem, Step,
     import::ImportError,
-    problem::{ChunkId, Ids, ProblemBuilder, ProblemError, demands::PoolId, moment::Moment},
+    problem::{ChunkId, Ids, ProblemBuilder, ProblemError, constraints::PoolId, moment::Moment},
 };
 
 /// The headings of each meaning of a column.
@@ -355,7 +355,8 @@ pub(super) fn read_plan(bytes: &[u8], problem: &Problem) -> Result<Plan, ImportE
         if let Some(chunk) = known {
             lines[chunk.index()] = Some(at);
             // A plan keeps the sum of each clock, by which clocks cannot be told apart.
-            let life = problem.demands().and_then(|demands| demands.lives.get(chunk.index()));
+            let life =
+                problem.constraints().and_then(|constraints| constraints.lives.get(chunk.index()));
             for (time, meaning, own) in [
                 (&begin, LOWER, life.map(|life| &life.begin)),
                 (&end, UPPER, life.map(|life| &life.end)),

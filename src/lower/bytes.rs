@@ -3,7 +3,7 @@
 //! The halves of a split, the slices of a buffer that is filled step by step, or a small slice of a large tensor
 //! are views of one chunk, which must keep each byte only until the last reader of that byte. Such a chunk is made
 //! of *runs*, each a chunk with a lifetime of its own. The whole chunk is alive only while it is written; the runs
-//! are its [parts](crate::problem::demands::Part), so they stay where they are. An output may then be written over
+//! are its [parts](crate::problem::Part), so they stay where they are. An output may then be written over
 //! a run although other runs are still read, and a run may lie inside an output that gathers a view of it. On several
 //! streams, bytes are in one run if their last readers are over at the same clock.
 

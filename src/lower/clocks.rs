@@ -12,7 +12,7 @@ use crate::{
         lifetimes::{supplied, uses},
         place::Places,
     },
-    problem::{RejectReason, Request, demands::Clock},
+    problem::{RejectReason, Request, constraints::Clock},
     sequence::OpSequence,
 };
 
@@ -115,13 +115,13 @@ pub(super) fn operators(sequence: &OpSequence) -> OperatorClocks {
 }
 
 /// The lifetimes of all chunks of a sequence on several streams.
-pub(super) struct Lives {
+pub(super) struct Lifetimes {
     /// By draft chunk.
     of: Vec<Life>,
     pub(super) streams: usize,
 }
 
-impl Lives {
+impl Lifetimes {
     /// `None` if there is one stream.
     pub(super) fn of(sequence: &OpSequence, places: &Places) -> Option<Self> {
         let streams = sequence.streams();
@@ -181,7 +181,7 @@ impl Lives {
     }
 
     /// The reason to refuse a request that would be accepted on one stream.
-    pub(super) fn refusal(&self, request: &Request) -> Option<RejectReason> {
+    pub(super) fn reject_reason(&self, request: &Request) -> Option<RejectReason> {
         let [new, old] = [request.overwriter, request.overwritten].map(|one| &self.of[one.index()]);
         (!new.follows(old)).then_some(RejectReason::Unordered)
     }

@@ -1,7 +1,7 @@
 //! The fourth pass: concatenation without a copy (the book, Several memories, pins and more).
 //!
 //! An output that gathers inputs holds their bytes. If the chunk of an input lies inside the chunk of
-//! the output from the beginning, as its [part](crate::problem::demands::Part), nothing is left to
+//! the output from the beginning, as its [part](crate::problem::Part), nothing is left to
 //! copy. This is a request: it is accepted if the input is all of its chunk, or consists of runs of it,
 //! no chunk needs two places, no two need the same bytes for different contents, and the lower bound does
 //! not rise, as it may where an overwrite is lost. The largest output comes first.
@@ -20,8 +20,8 @@ use tracing::debug;
 
 use crate::{
     Bytes, OpSequence, Problem, SequenceError,
-    lower::{ByteRun, Lowered, LoweredPlace, Obstacle, Refused},
-    problem::{ChunkId, Gathered, RejectReason, Request, demands::Part},
+    lower::{ByteRun, Lowered, LoweredPlace, RejectedTie},
+    problem::{ChunkId, Gathered, RejectReason, Request, constraints::Part},
     sequence::{Dependency, Gather, Origin, TensorId},
 };
 
@@ -39,7 +39,7 @@ pub(crate) fn accept(sequence: &OpSequence, lowered: Lowered) -> Lowered {
     let mut refuse = |output: TensorId, input: TensorId, reason: RejectReason| {
         let name = |tensor: TensorId| &*sequence.tensor(tensor).name;
         debug!(target: "memplan::lower", output = name(output), input = name(input), %reason, "gather dropped");
-        dropped.push(Refused { output, input, obstacle: Obstacle::RejectReason(reason) });
+        dropped.push(RejectedTie { output, input, reason, alias: None });
     };
     let concats = concats(sequence, &lowered, false, &mut refuse);
     let Lowered { problem, places, mut refused, runs } = lowered;
@@ -216,7 +216,7 @@ fn lost_overwrites(
     sequence: &OpSequence,
     places: &[LoweredPlace],
     lost: Vec<(Request, RejectReason)>,
-) -> Vec<Refused> {
+) -> Vec<RejectedTie> {
     let pair = |request: Request| (request.overwriter, request.overwritten);
     let lost: HashMap<(ChunkId, ChunkId), RejectReason> =
         lost.into_iter().map(|(request, reason)| (pair(request), reason)).collect();
@@ -234,8 +234,8 @@ fn lost_overwrites(
         for overwrite in overwrites {
             let pair = chunk(output).zip(chunk(overwrite.input));
             if let Some(&reason) = pair.and_then(|pair| lost.get(&pair)) {
-                let obstacle = Obstacle::RejectReason(reason);
-                refused.push(Refused { output, input: overwrite.input, obstacle });
+                let input = overwrite.input;
+                refused.push(RejectedTie { output, input, reason, alias: None });
             }
         }
     }

@@ -23,8 +23,6 @@ mod requests;
 mod runs;
 mod ties;
 
-use std::fmt;
-
 use tracing::{Level, debug, enabled};
 
 use crate::{
@@ -34,7 +32,7 @@ use crate::{
 };
 use bytes::RunChunk;
 pub(crate) use cells::{Cells, Placing};
-use clocks::{Life, Lives};
+use clocks::{Life, Lifetimes};
 pub(crate) use content::{content_bound, value_graph};
 pub(crate) use gathers::accept as gather;
 pub(crate) use graph::{CountedGraph, chunk_graph};
@@ -96,7 +94,7 @@ pub struct Lowered {
     /// The place of each tensor, by [`TensorId`].
     pub places: Vec<LoweredPlace>,
     /// The requests to overwrite and to gather that were not accepted.
-    pub refused: Vec<Refused>,
+    pub refused: Vec<RejectedTie>,
     /// The runs of chunks whose bytes are needed for different times.
     pub(crate) runs: Vec<ByteRun>,
 }
@@ -104,34 +102,15 @@ pub struct Lowered {
 /// A request to overwrite, or to gather, that was not accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Refused {
+pub struct RejectedTie {
     /// The output that would have been written over the input, or around it.
     pub output: TensorId,
     /// The input.
     pub input: TensorId,
     /// The reason why it was not accepted.
-    pub obstacle: Obstacle,
-}
-
-/// The reason why a request is not accepted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Obstacle {
-    /// The chunks do not allow it.
-    RejectReason(RejectReason),
-    /// Another tensor of the operator shares bytes with what would be overwritten.
-    Alias(TensorId),
-}
-
-impl fmt::Display for Obstacle {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::RejectReason(refusal) => refusal.fmt(f),
-            Self::Alias(_) => {
-                f.write_str("another tensor of the operator shares the overwritten bytes")
-            }
-        }
-    }
+    pub reason: RejectReason,
+    /// Another tensor of the operator that shares bytes with the input, for [`RejectReason::Alias`].
+    pub alias: Option<TensorId>,
 }
 
 /// Lowers a sequence to a problem, with alignment 1 and no padding.
@@ -184,7 +163,7 @@ fn lower_in(
     let mut places = place::place(sequence, options)?;
     let draft = |places: &mut Places| {
         lifetimes::walk(sequence, places);
-        let lives = Lives::of(sequence, places);
+        let lives = Lifetimes::of(sequence, places);
         let links = requests::resolve(sequence, options, placing, places, lives.as_ref())?;
         Ok((lives, links))
     };
@@ -211,15 +190,11 @@ impl Lowered {
             return;
         }
         let name = |tensor: TensorId| &*sequence.tensor(tensor).name;
-        for &Refused { output, input, obstacle } in &self.refused {
+        for &RejectedTie { output, input, reason, alias } in &self.refused {
             let Origin::Output { step, .. } = sequence.tensor(output).origin else { continue };
             let operator = sequence.operator_name(step);
-            let other = match obstacle {
-                Obstacle::Alias(other) => Some(name(other)),
-                Obstacle::RejectReason(_) => None,
-            };
-            let (output, input) = (name(output), name(input));
-            debug!(target: "memplan::lower", operator, output, input, other, reason = %obstacle, "in-place request dropped");
+            let (output, input, other) = (name(output), name(input), alias.map(name));
+            debug!(target: "memplan::lower", operator, output, input, other, %reason, "in-place request dropped");
         }
         debug!(
             target: "memplan::lower",
@@ -241,7 +216,7 @@ pub(crate) fn overlap_limits(
 ) -> Result<Vec<Bytes>, SequenceError> {
     let mut places = place::place(sequence, options)?;
     lifetimes::walk(sequence, &mut places);
-    let lives = Lives::of(sequence, &places);
+    let lives = Lifetimes::of(sequence, &places);
     Ok(requests::resolve(sequence, options, placing, &places, lives.as_ref())?.into_limits())
 }
 
@@ -250,7 +225,7 @@ fn build(
     sequence: &OpSequence,
     places: &Places,
     links: requests::Resolved,
-    lives: Option<&Lives>,
+    lives: Option<&Lifetimes>,
 ) -> Result<Lowered, SequenceError> {
     let whole_of = places.wholes();
     // The supplied tensor in which a chunk lies, and its first byte there.

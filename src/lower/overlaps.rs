@@ -12,10 +12,10 @@
 
 use crate::{
     Bytes,
-    lower::{Cells, Placing, clocks::Lives, place::DraftChunk},
+    lower::{Cells, Placing, clocks::Lifetimes, place::DraftChunk},
     problem::{
         ChunkId, Links, Request,
-        demands::{BoxTree, TimedBox, TimedBoxes, ranks},
+        constraints::{BoxTree, TimedBox, TimedBoxes, ranks},
     },
 };
 
@@ -47,7 +47,7 @@ impl<'a> Overlaps<'a> {
         links: &'a Links,
         requests: &'a [Request],
         placing: Placing,
-        lives: Option<&Lives>,
+        lives: Option<&Lifetimes>,
     ) -> Option<Self> {
         let allowed = |at: &usize| requests[*at].below > 0 && links.accept(&requests[*at]);
         let allowed: Vec<usize> = (0..requests.len()).filter(allowed).collect();
@@ -104,7 +104,7 @@ impl<'a> Overlaps<'a> {
     }
 
     /// Counts the bytes that may be alive on several streams in the steps of the requests.
-    fn count_in_clocks(&mut self, lives: &Lives) {
+    fn count_in_clocks(&mut self, lives: &Lifetimes) {
         let chunks = self.in_the_pool();
         let boxes: Vec<TimedBoxes> = chunks
             .iter()

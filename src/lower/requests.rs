@@ -5,9 +5,9 @@ use std::collections::HashSet;
 use crate::{
     Bytes, SequenceError, Step,
     lower::{
-        LoweringOptions, Obstacle, Placing, Refused,
+        LoweringOptions, Placing, RejectedTie,
         aliases::Aliases,
-        clocks::Lives,
+        clocks::Lifetimes,
         overlaps::Overlaps,
         place::{DraftChunk, Places, Variable},
     },
@@ -21,7 +21,7 @@ pub(super) struct Resolved {
     /// All requests, those dropped because they save nothing in this order included.
     requests: Vec<Request>,
     /// The requests that did not become links.
-    pub(super) refused: Vec<Refused>,
+    pub(super) refused: Vec<RejectedTie>,
     /// The limits of overlaps that may lead to different plans, ascending.
     limits: Vec<Bytes>,
 }
@@ -58,7 +58,7 @@ pub(super) fn resolve(
     options: LoweringOptions,
     placing: Placing,
     places: &Places,
-    lives: Option<&Lives>,
+    lives: Option<&Lifetimes>,
 ) -> Result<Resolved, SequenceError> {
     let mut requests = Vec::new();
     let mut dependencies = Vec::new();
@@ -78,15 +78,17 @@ pub(super) fn resolve(
                 let dependency = WriteDependency { step, output, overwrite };
                 match dependency.request(sequence, places, overwriter, aliases)? {
                     Ok(request) => {
-                        if let Some(reason) = lives.and_then(|lives| lives.refusal(&request)) {
-                            let obstacle = Obstacle::RejectReason(reason);
-                            refused.push(dependency.refuse(sequence, obstacle)?);
+                        if let Some(reason) = lives.and_then(|lives| lives.reject_reason(&request))
+                        {
+                            refused.push(dependency.refuse(sequence, reason, None)?);
                         } else {
                             requests.push(request);
                             dependencies.push(dependency);
                         }
                     }
-                    Err(obstacle) => refused.push(dependency.refuse(sequence, obstacle)?),
+                    Err((reason, alias)) => {
+                        refused.push(dependency.refuse(sequence, reason, alias)?);
+                    }
                 }
             }
         }
@@ -103,8 +105,8 @@ pub(super) fn resolve(
     let useless = useless.unwrap_or_default();
     if !useless.is_empty() {
         for &request in &useless {
-            let obstacle = Obstacle::RejectReason(RejectReason::SavesNothing);
-            refused.push(dependencies[request].refuse(sequence, obstacle)?);
+            let reason = RejectReason::SavesNothing;
+            refused.push(dependencies[request].refuse(sequence, reason, None)?);
         }
         // Other overlaps in the same steps would not save anything either.
         let step = |at: usize| places.chunks[requests[at].overwriter.index()].begin;
@@ -123,11 +125,13 @@ pub(super) fn resolve(
         );
     }
     for dropped in dropped {
-        let obstacle = Obstacle::RejectReason(dropped.reason);
-        refused.push(dependencies[dropped.request].refuse(sequence, obstacle)?);
+        refused.push(dependencies[dropped.request].refuse(sequence, dropped.reason, None)?);
     }
     Ok(Resolved { links, requests, refused, limits })
 }
+
+/// The reason why a dependency cannot be a request, and the tensor that shares the bytes if there is one.
+type Rejection = (RejectReason, Option<TensorId>);
 
 impl WriteDependency<'_> {
     /// Returns the dependency as a request between chunks, or the reason why it cannot be one.
@@ -137,10 +141,10 @@ impl WriteDependency<'_> {
         places: &Places,
         overwriter: ChunkId,
         aliases: &Aliases,
-    ) -> Result<Result<Request, Obstacle>, SequenceError> {
+    ) -> Result<Result<Request, Rejection>, SequenceError> {
         let Overwrite { input, offset, below, required } = *self.overwrite;
         let Some((overwritten, base)) = places.tensors[input.index()] else {
-            return Ok(Err(Obstacle::RejectReason(RejectReason::Empty)));
+            return Ok(Err((RejectReason::Empty, None)));
         };
         let size = places.chunks[overwriter.index()].size;
         let chunk = &places.chunks[overwritten.index()];
@@ -156,13 +160,13 @@ impl WriteDependency<'_> {
         // Several streams wait for chunks as wholes.
         let is_inside = self.overwrite.below > 0 && base > 0 && sequence.streams() > 1;
         if below >= size || is_below || is_inside {
-            return Ok(Err(Obstacle::RejectReason(RejectReason::NothingShared)));
+            return Ok(Err((RejectReason::NothingShared, None)));
         }
         let bytes = low.and_then(|low| Some((low, low.checked_add(size.saturating_sub(below))?)));
         let is_overlap = self.overwrite.below > 0;
         let Some((low, high)) = bytes.filter(|&(_, high)| high <= chunk.size || below > 0) else {
             if is_overlap {
-                return Ok(Err(Obstacle::RejectReason(RejectReason::DoesNotFit)));
+                return Ok(Err((RejectReason::DoesNotFit, None)));
             }
             return Err(SequenceError::OverwriteDoesNotFit {
                 operator: sequence.operator_name(self.step),
@@ -179,38 +183,41 @@ impl WriteDependency<'_> {
             aliases.in_the_way(input, overwritten, low, high)
         };
         if let Some(other) = in_the_way {
-            return Ok(Err(Obstacle::Alias(other)));
+            return Ok(Err((RejectReason::Alias, Some(other))));
         }
         let Some((holder, offset)) = places.holder(overwritten, &(low..high)) else {
-            return Ok(Err(Obstacle::RejectReason(RejectReason::NotLastReader)));
+            return Ok(Err((RejectReason::NotLastReader, None)));
         };
         let chunk = &places.chunks[holder.index()];
         if chunk.kept() {
-            return Ok(Err(Obstacle::RejectReason(RejectReason::KeptToTheEnd)));
+            return Ok(Err((RejectReason::KeptToTheEnd, None)));
         }
         if !required && (chunk.outside.is_some() || chunk.variable == Variable::Outside) {
-            return Ok(Err(Obstacle::RejectReason(RejectReason::OutsideThePool)));
+            return Ok(Err((RejectReason::OutsideThePool, None)));
         }
         Ok(Ok(Request { overwriter, overwritten: holder, offset, below, required }))
     }
 
     /// Records a dropped request, and reports a dropped requirement as an error.
-    fn refuse(&self, sequence: &OpSequence, obstacle: Obstacle) -> Result<Refused, SequenceError> {
+    fn refuse(
+        &self,
+        sequence: &OpSequence,
+        reason: RejectReason,
+        alias: Option<TensorId>,
+    ) -> Result<RejectedTie, SequenceError> {
         let (output, input) = (self.output, self.overwrite.input);
         if !self.overwrite.required {
-            return Ok(Refused { output, input, obstacle });
+            return Ok(RejectedTie { output, input, reason, alias });
         }
         let name = |tensor: TensorId| sequence.tensor(tensor).name.to_string();
         let operator = sequence.operator_name(self.step);
         let (output, input) = (name(output), name(input));
-        Err(match obstacle {
-            Obstacle::Alias(other) => {
+        Err(match alias {
+            Some(other) => {
                 let other = name(other);
                 SequenceError::RequiredOverwriteOfAlias { operator, output, input, other }
             }
-            Obstacle::RejectReason(reason) => {
-                SequenceError::RequiredOverwrite { operator, output, input, reason }
-            }
+            None => SequenceError::RequiredOverwrite { operator, output, input, reason },
         })
     }
 }

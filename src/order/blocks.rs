@@ -24,9 +24,9 @@
 //! If there is no block, all operators left are raises, which can run in any order.
 
 use crate::order::{
-    faults::{Fault, has_fault},
     lazy::Lazies,
     model::Model,
+    mutations::{Mutation, has_mutation},
     sets::{has, insert, narrow, remove},
 };
 
@@ -134,7 +134,7 @@ impl Blocks {
     fn add(&mut self, model: &Model, operator: u32, waits: Vec<u32>) {
         self.insert(&waits);
         let is_raise = (model.adds[operator as usize] == model.produced[operator as usize]
-            || has_fault(Fault::RaiseWithHill))
+            || has_mutation(Mutation::RaiseWithHill))
             && !self.dies(model, operator);
         self.remove(&waits);
         self.index[operator as usize] = narrow(self.reached.len());
@@ -175,7 +175,7 @@ impl Blocks {
             let gains = is_raise || model.step_adds(last, &self.set) < adds;
             self.remove(&raises);
             self.insert(&waits);
-            if !any_dies && !has_fault(Fault::BlockWithoutReaders) {
+            if !any_dies && !has_mutation(Mutation::BlockWithoutReaders) {
                 applies &= is_single;
                 if gains {
                     found.push(Block { raises, last });

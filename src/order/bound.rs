@@ -5,8 +5,8 @@ use crate::{
     Bytes,
     order::{
         cut::{Cutter, Range, Toll},
-        faults::{Fault, has_fault},
         model::Model,
+        mutations::{Mutation, has_mutation},
         sets::{has, insert, narrow},
     },
 };
@@ -53,7 +53,7 @@ fn least_step(model: &Model, operator: u32, cutter: &mut Cutter, related: &mut R
         return step(adds, None);
     }
     let mut granted = adds.saturating_sub(model.free_outputs(operator as usize));
-    if has_fault(Fault::CutWithoutOverwriting) {
+    if has_mutation(Mutation::CutWithoutOverwriting) {
         granted = adds;
     }
     if !single || overwrites.len() > 4 || !model.exact {

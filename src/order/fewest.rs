@@ -16,8 +16,8 @@ use std::{
 use crate::{
     Bytes,
     order::{
-        faults::{Fault, has_fault},
         model::Model,
+        mutations::{Mutation, has_mutation},
         sets::{has, insert, narrow},
     },
 };
@@ -116,12 +116,13 @@ impl<'a> Search<'a> {
                     continue;
                 }
                 let stays = (operator >= next).then_some((operator + 1, count + passed));
-                passed += usize::from(operator >= next && !has_fault(Fault::FewestWithoutPassed));
+                passed +=
+                    usize::from(operator >= next && !has_mutation(Mutation::FewestWithoutPassed));
                 if !first.iter().all(|&first| has(&set, first)) {
                     continue;
                 }
                 effort.spend(looks(model, operator));
-                let excess = Bytes::from(has_fault(Fault::FewestWithLooseBudget));
+                let excess = Bytes::from(has_mutation(Mutation::FewestWithLooseBudget));
                 if live + model.step_adds(operator, &set) > most + excess {
                     continue;
                 }
@@ -136,7 +137,9 @@ impl<'a> Search<'a> {
                 for (next, count) in ways.filter(|&(_, count)| count < limit) {
                     effort.spend(self.words_of_one());
                     let known = self.moved.entry((Rc::clone(&after), next)).or_insert(limit);
-                    if count < *known && (*known == limit || !has_fault(Fault::FewestByFirstWay)) {
+                    if count < *known
+                        && (*known == limit || !has_mutation(Mutation::FewestByFirstWay))
+                    {
                         *known = count;
                         self.open.push(Reverse((count, left - 1, self.begun.len())));
                         let (set, from) = (Rc::clone(&after), Some((at, operator)));
@@ -151,7 +154,7 @@ impl<'a> Search<'a> {
 
 /// The bytes of unread inputs, which are live in the first step.
 fn unread(model: &Model) -> Bytes {
-    if has_fault(Fault::FewestWithoutUnread) { 0 } else { model.unread }
+    if has_mutation(Mutation::FewestWithoutUnread) { 0 } else { model.unread }
 }
 
 /// The visits that it takes to find out what an operator adds and frees.

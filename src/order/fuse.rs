@@ -15,8 +15,8 @@
 //! an order of their own (see `trees`), operators stay as they are.
 
 use crate::order::{
-    faults::{Fault, has_fault},
     model::{Model, Parts},
+    mutations::{Mutation, has_mutation},
     overwrites::Overwrite,
     sets::{Lists, NOBODY, full, narrow},
     trees,
@@ -118,7 +118,7 @@ fn rewrites(model: &Model, operator: u32, all: &[u64]) -> Option<(u32, u32)> {
     let alone =
         model.producers[old as usize] == before && model.readers.get(old as usize).len() == 1;
     let same = model.sizes[old as usize] == model.sizes[new as usize];
-    let free = model.step_adds(operator, all) == 0 || has_fault(Fault::RewriteWithHill);
+    let free = model.step_adds(operator, all) == 0 || has_mutation(Mutation::RewriteWithHill);
     (alone && same && free).then_some((old, new))
 }
 
@@ -133,7 +133,7 @@ fn updates(model: &Model, operator: u32) -> Option<(u32, u32)> {
     let alone = |&old: &u32| {
         let old = old as usize;
         model.sizes[old] == bytes
-            && (model.readers.get(old).len() == 1 || has_fault(Fault::UpdateBesideReaders))
+            && (model.readers.get(old).len() == 1 || has_mutation(Mutation::UpdateBesideReaders))
             && !model.kept[old]
             && model.producers[old] != NOBODY
     };

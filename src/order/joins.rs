@@ -4,24 +4,24 @@ use crate::effort::Effort;
 use crate::{
     Bytes,
     order::{
+        budgets::{self, Best, MAX_OPERATORS},
         fuse::Fused,
-        ladder::{self, Best, MAX_OPERATORS},
         model::Model,
         modules, nearest,
     },
 };
 
 /// Searches for the order that needs the fewest bytes, starting with the given one.
-pub(super) fn climb(model: &Model, effort: &mut Effort) -> Best {
+pub(super) fn best_order(model: &Model, effort: &mut Effort) -> Best {
     let mut best = Best::given(model);
     effort.best = best.peak;
     best.raise(model.operands(), effort);
     let found = match Fused::new(model) {
         Some(fused) => {
-            let found = climb_fused(&fused.model, best.lower_bound, effort);
+            let found = order_fused(&fused.model, best.lower_bound, effort);
             Best { order: fused.expanded(&found.order), ..found }
         }
-        None => climb_fused(model, best.lower_bound, effort),
+        None => order_fused(model, best.lower_bound, effort),
     };
     best.raise(found.lower_bound, effort);
     if best.better(found.order, model, effort) {
@@ -32,8 +32,8 @@ pub(super) fn climb(model: &Model, effort: &mut Effort) -> Best {
 }
 
 /// The same, for a model in which no operators are left that only rewrite a result.
-fn climb_fused(model: &Model, bound: Bytes, effort: &mut Effort) -> Best {
-    let (mut best, chained) = ladder::set_out(model, bound, effort);
+fn order_fused(model: &Model, bound: Bytes, effort: &mut Effort) -> Best {
+    let (mut best, chained) = budgets::set_out(model, bound, effort);
     if best.is_proven() {
         return best;
     }
@@ -41,11 +41,11 @@ fn climb_fused(model: &Model, bound: Bytes, effort: &mut Effort) -> Best {
     let joined = (model.operators() <= MAX_OPERATORS).then(|| modules::joined(model, effort));
     match joined.flatten() {
         Some(joined) => {
-            let found = ladder::climb(&joined.model, best.lower_bound, effort);
+            let found = budgets::least_budget(&joined.model, best.lower_bound, effort);
             best.raise(found.lower_bound, effort);
             best.better(joined.expanded(&found.order), model, effort);
         }
-        None => ladder::search(model, chained.as_ref().unwrap_or(model), &mut best, effort),
+        None => budgets::search(model, chained.as_ref().unwrap_or(model), &mut best, effort),
     }
     best
 }

@@ -18,8 +18,8 @@
 use crate::{
     Bytes,
     order::{
-        faults::{Fault, has_fault},
         model::Model,
+        mutations::{Mutation, has_mutation},
         sets::{Lists, NOBODY, narrow},
     },
 };
@@ -42,7 +42,7 @@ impl Lazies {
         let lazy = |operator: usize| {
             model.reads.get(operator).is_empty()
                 && (model.adds[operator] == model.produced[operator]
-                    || has_fault(Fault::LazyWithHill))
+                    || has_mutation(Mutation::LazyWithHill))
                 && model.overwrites[operator].is_empty()
                 && !model.successors.get(operator).is_empty()
         };
@@ -56,7 +56,7 @@ impl Lazies {
             let read: Bytes = reads.map(|&chunk| model.sizes[chunk as usize]).sum();
             let before = model.predecessors.get(operator).iter();
             let made = before.map(|&first| model.produced[first as usize]).max();
-            (model.adds[operator] == 0 || has_fault(Fault::ConsumerWithHill))
+            (model.adds[operator] == 0 || has_mutation(Mutation::ConsumerWithHill))
                 && model.produced[operator] == 0
                 && made.is_some_and(|made| read <= made / 2)
         };

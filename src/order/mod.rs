@@ -19,40 +19,40 @@
 //! | `joins` | joins such operators before a search |
 //! | `greedy` | orders by simple rules |
 //! | `trees` | operators that flow into one have one best order |
-//! | `twins` | branches that are equal |
+//! | `symmetry` | branches that are equal |
 //! | `search` | finds an order within a budget |
 //! | `moves` | the moves from a state, those without a choice first |
 //! | `blocks` | the moves with a choice at the front |
 //! | `layer` | the open states of a search |
-//! | `ladder` | finds the least budget |
+//! | `budgets` | finds the least budget |
 //! | `windows` | improves long sequences, a window around each peak at a time |
-//! | `faults` | wrong rules, for the tests |
+//! | `mutations` | wrong rules, for the tests |
 //! | `nearest` | of orders with the same peak, one near the given order |
 //! | `fewest` | the one that moves the fewest operators, if a little work finds it |
 
 mod blocks;
 mod bound;
+mod budgets;
 mod cut;
-mod faults;
 mod fewest;
 mod fuse;
 mod greedy;
 mod joins;
-mod ladder;
 mod layer;
 mod lazy;
 mod model;
 mod modules;
 mod moves;
+mod mutations;
 mod nearest;
 mod operands;
 mod overwrites;
 mod search;
 mod sets;
+mod symmetry;
 #[cfg(test)]
 mod tests;
 mod trees;
-mod twins;
 mod windows;
 
 use crate::{
@@ -254,7 +254,7 @@ pub fn reorder(
     };
     let model = Model::of(&graph, &sequence.predecessors());
     let mut effort = effort(&options.limits, options.observer);
-    let found = joins::climb(&model, &mut effort);
+    let found = joins::best_order(&model, &mut effort);
     // A pool is a multiple of the alignment.
     let bound = align_up(found.lower_bound, placing.alignment).min(given_peak);
     let mut reordered = Reordered {

@@ -24,7 +24,7 @@ use crate::{
     Bytes,
     lower::CountedGraph,
     order::{
-        faults::{Fault, has_fault},
+        mutations::{Mutation, has_mutation},
         overwrites::{Overwrite, is_monotone, overwritten},
         sets::{Lists, NOBODY, has, insert, narrow, words},
     },
@@ -209,7 +209,7 @@ impl Model {
         self.overwrites.iter().all(|overwrites| is_monotone(overwrites, &self.sizes))
             && (self.unread == 0
                 || self.first_steps().max() <= Some(bound())
-                || has_fault(Fault::UnreadIsNoPeak))
+                || has_mutation(Mutation::UnreadIsNoPeak))
     }
 
     /// The bytes of the first step of an order, for each operator that it can be.

@@ -31,11 +31,11 @@ use crate::effort::Effort;
 use crate::{
     Bytes,
     order::{
+        budgets::{self, Best},
         cut::{Cutter, Range},
-        faults::{Fault, has_fault},
         fuse::Fused,
-        ladder::{self, Best},
         model::{Model, Parts},
+        mutations::{Mutation, has_mutation},
         overwrites::Overwrite,
         sets::{Lists, NOBODY, difference, full, has, insert, narrow, remove, words},
     },
@@ -159,7 +159,7 @@ fn module(model: &Model, part: &[u32], inside: &[u64], effort: &mut Effort) -> O
     for source in sources {
         let mut begun = nothing.clone();
         insert(&mut begun, source);
-        if least_live(&kept, &begun, effort) < complete && !has_fault(Fault::ModuleAboveEnd) {
+        if least_live(&kept, &begun, effort) < complete && !has_mutation(Mutation::ModuleAboveEnd) {
             return None;
         }
     }
@@ -167,17 +167,17 @@ fn module(model: &Model, part: &[u32], inside: &[u64], effort: &mut Effort) -> O
     let produced = (0..kept.sizes.len()).filter(|&chunk| kept.kept[chunk]);
     let produced: Bytes = produced.map(|chunk| kept.sizes[chunk]).sum();
     let mortal = model.part(part, &not_behind(model, part, inside, effort), live);
-    if least_live(&mortal, &nothing, effort) < live && !has_fault(Fault::ModuleBelowStart) {
+    if least_live(&mortal, &nothing, effort) < live && !has_mutation(Mutation::ModuleBelowStart) {
         return None;
     }
-    let best = climb(&mortal, effort);
+    let best = best_of_part(&mortal, effort);
     let mut order = best.order;
     if best.peak > best.lower_bound || best.peak - live < produced {
         return None;
     }
     if kept.peak(&order) > best.peak {
-        let lowest = climb(&kept, effort);
-        if lowest.peak > best.peak && !has_fault(Fault::ModuleByMortalEntries) {
+        let lowest = best_of_part(&kept, effort);
+        if lowest.peak > best.peak && !has_mutation(Mutation::ModuleByMortalEntries) {
             return None;
         }
         order = lowest.order;
@@ -229,8 +229,8 @@ fn least_live(part: &Model, begun: &[u64], effort: &mut Effort) -> Bytes {
 }
 
 /// Searches for the best order of a module alone.
-fn climb(part: &Model, effort: &mut Effort) -> Best {
-    effort.share_apart(PART, |effort| ladder::climb(part, part.operands(), effort))
+fn best_of_part(part: &Model, effort: &mut Effort) -> Best {
+    effort.share_apart(PART, |effort| budgets::least_budget(part, part.operands(), effort))
 }
 
 /// Joins the operators of each module.

@@ -30,10 +30,10 @@ use crate::{
     order::{
         blocks::{Block, Blocks},
         cut::{Cutter, Range},
-        faults::{Fault, has_fault},
         layer::Place,
         lazy::{Lazies, Waits},
         model::Model,
+        mutations::{Mutation, has_mutation},
         sets::{difference, has, insert, remove},
     },
 };
@@ -42,7 +42,7 @@ use crate::{
 const DEPTH: usize = 8;
 
 /// An operator does not concern the other readers of a chunk if there are more than this.
-const MANY: usize = 32;
+const MAX_READERS: usize = 32;
 
 /// The moves within a budget.
 pub(super) struct Moves<'a> {
@@ -200,7 +200,7 @@ impl<'a> Moves<'a> {
         let operator = place.ready[at];
         effort.spend(self.looks::<F>(operator));
         let (step, after) = self.weigh::<F>(operator, place);
-        if step > self.budget + Bytes::from(has_fault(Fault::LooseBudget)) {
+        if step > self.budget + Bytes::from(has_mutation(Mutation::LooseBudget)) {
             self.refused = self.refused.min(step);
             return false;
         }
@@ -246,7 +246,7 @@ impl<'a> Moves<'a> {
 
     /// Records that a move changes the bytes that moving these operators frees or adds.
     fn concern(&mut self, operators: &[u32], place: &Place) {
-        if operators.len() > MANY {
+        if operators.len() > MAX_READERS {
             self.open(&place.ready);
             return;
         }
@@ -296,7 +296,7 @@ impl<'a> Moves<'a> {
             };
             effort.spend(self.looks::<F>(operator));
             let (step, after) = self.weigh::<F>(operator, place);
-            if after > place.live + Bytes::from(has_fault(Fault::RaisingMove)) {
+            if after > place.live + Bytes::from(has_mutation(Mutation::RaisingMove)) {
                 continue;
             }
             if step > self.budget {
@@ -327,7 +327,7 @@ impl<'a> Moves<'a> {
     ) -> bool {
         // Whatever a dive rejects, the search decides without it.
         let refused = self.refused;
-        let floor = from.live + Bytes::from(has_fault(Fault::HighValley));
+        let floor = from.live + Bytes::from(has_mutation(Mutation::HighValley));
         for _ in 0..DEPTH {
             if place.live <= floor {
                 break;
@@ -365,7 +365,7 @@ impl<'a> Moves<'a> {
         goal: &[u64],
         effort: &mut Effort,
     ) {
-        if has_fault(Fault::ValleyWithoutCut) {
+        if has_mutation(Mutation::ValleyWithoutCut) {
             return;
         }
         let (low, high) = if F { (from, &*place) } else { (&*place, from) };

@@ -7,7 +7,7 @@
 //!   The states in between that a width has dropped do not matter.
 //! - **Narrows.** Every order passes a state that is the only open one.
 //!
-//! Of states that are equal but for exchanges of branches, one is kept: see `twins`.
+//! Of states that are equal but for exchanges of branches, one is kept: see `symmetry`.
 //!
 //! A search that ends with nothing open and nothing dropped is a proof, and the least step that it
 //! rejected is a new bound: for any budget below it, the same moves prove the same.
@@ -18,13 +18,13 @@ use std::collections::BTreeMap;
 use crate::{
     Bytes,
     order::{
-        faults::{Fault, has_fault},
         layer::{Layer, Place},
         lazy::Waits,
         model::Model,
         moves::Moves,
+        mutations::{Mutation, has_mutation},
         sets::{difference, full, narrow},
-        twins::Twins,
+        symmetry::Symmetry,
     },
 };
 
@@ -44,7 +44,7 @@ pub(super) enum Answer {
 pub(super) struct Question<'a> {
     pub(super) model: &'a Model,
     pub(super) waits: &'a Waits,
-    pub(super) twins: &'a Twins,
+    pub(super) symmetry: &'a Symmetry,
     pub(super) budget: Bytes,
     /// The largest number of states in a layer.
     pub(super) width: usize,
@@ -79,7 +79,7 @@ impl Question<'_> {
         };
         let mut front = End::new(vec![0; self.model.words()], self.model);
         let mut back = End::new(full(self.model.operators()), self.model);
-        let is_bounded = self.model.exact && !has_fault(Fault::FreeFirstStep);
+        let is_bounded = self.model.exact && !has_mutation(Mutation::FreeFirstStep);
         let first = if is_bounded { self.model.least_first_step() } else { front.place.live };
         let least = first.max(back.place.live);
         if least > self.budget {
@@ -93,10 +93,10 @@ impl Question<'_> {
             match moved {
                 Stop::Met => return search.order(front, back),
                 Stop::Stuck if search.is_complete() => {
-                    let above = Bytes::from(has_fault(Fault::HighRefusal));
+                    let above = Bytes::from(has_mutation(Mutation::HighRefusal));
                     return Answer::AtLeast(search.moves.refused.saturating_add(above));
                 }
-                Stop::Stuck | Stop::Spent => break,
+                Stop::Stuck | Stop::NodeLimit => break,
                 Stop::Capped => {}
             }
         }
@@ -128,7 +128,7 @@ enum Stop {
     /// It has visited as many states as it may.
     Capped,
     /// The effort is used up.
-    Spent,
+    NodeLimit,
 }
 
 struct Search<'a> {
@@ -155,7 +155,7 @@ struct Child {
 impl Search<'_> {
     /// Returns whether a search without an order proves that none exists.
     fn is_complete(&self) -> bool {
-        self.question.model.exact && (!self.dropped || has_fault(Fault::ProofWithGaps))
+        self.question.model.exact && (!self.dropped || has_mutation(Mutation::ProofWithGaps))
     }
 
     /// Moves an end towards the other.
@@ -168,9 +168,9 @@ impl Search<'_> {
     ) -> Stop {
         let (mut place, mut from) = (Place::default(), Place::default());
         let mut children: Vec<Child> = Vec::new();
-        let twins = self.question.twins.alike_in(goal);
+        let symmetry = self.question.symmetry.alike_in(goal);
         let mut key = Vec::new();
-        let key_looks = twins.operators() as u64;
+        let key_looks = symmetry.operators() as u64;
         self.set_out::<F>(end, goal, effort);
         loop {
             let needed = self.distance::<F>(&end.place.set, goal);
@@ -200,7 +200,7 @@ impl Search<'_> {
                         return Stop::Capped;
                     }
                     if effort.is_spent() {
-                        return Stop::Spent;
+                        return Stop::NodeLimit;
                     }
                     layer.load(state, &mut from);
                     let found = self.expand::<F>(&from, &mut children, goal, effort);
@@ -213,8 +213,8 @@ impl Search<'_> {
                         }
                         let (paths, steps) = (&mut self.paths, &mut self.steps);
                         effort.spend(key_looks);
-                        let key = (!twins.is_empty()).then(|| {
-                            twins.key(&child.place.set, &mut key);
+                        let key = (!symmetry.is_empty()).then(|| {
+                            symmetry.key(&child.place.set, &mut key);
                             &key[..]
                         });
                         layers.entry(count).or_default().insert(&child.place, key, || {

@@ -12,17 +12,16 @@ use rstest::rstest;
 
 use super::{
     bound,
-    faults::{self, Fault},
     fuse::Fused,
     joins,
     lazy::Waits,
     model::Model,
     modules,
+    mutations::{self, Mutation},
     search::{Answer, Question, TURNS, Turn},
     sets::{full, has, insert},
-    trees,
-    twins::Twins,
-    windows,
+    symmetry::Symmetry,
+    trees, windows,
 };
 use crate::{
     Bytes, Limits, Observer, OpSequence, Operator, Output,
@@ -31,7 +30,7 @@ use crate::{
 };
 use built::{
     best_between_two, equal_chains, gated_graphs, half_overwritten, idle_branch, module_graphs,
-    off_the_alignment, small_death_saves_much, sum_in_tree, tree_graphs, twin_graphs,
+    off_the_alignment, small_death_saves_much, sum_in_tree, symmetric_graphs, tree_graphs,
     two_ways_to_overwrite,
 };
 
@@ -220,9 +219,11 @@ fn check(model: &Model, least: Bytes) -> Result<(), String> {
         return Err(format!("bounds {bounds:?}"));
     }
     let waits = Waits::new(model);
-    let twins = Twins::new(model, &mut effort());
-    for (one, other) in
-        twins.families.iter().flat_map(|family| family[1..].iter().map(|other| (&family[0], other)))
+    let symmetry = Symmetry::new(model, &mut effort());
+    for (one, other) in symmetry
+        .families
+        .iter()
+        .flat_map(|family| family[1..].iter().map(|other| (&family[0], other)))
     {
         let exchanged = given.iter().map(|operator| {
             let place = |branch: &[u32]| branch.iter().position(|o| o == operator);
@@ -233,7 +234,7 @@ fn check(model: &Model, least: Bytes) -> Result<(), String> {
             }
         });
         if model.steps(&exchanged.collect::<Vec<_>>()) != model.steps(&given) {
-            return Err("an exchange of twins".to_owned());
+            return Err("an exchange of symmetric branches".to_owned());
         }
     }
     for (budget, width) in [
@@ -249,7 +250,8 @@ fn check(model: &Model, least: Bytes) -> Result<(), String> {
         let all = Turn { backwards: 0, forwards: u64::MAX };
         let few = Turn { backwards: 1, forwards: 200 };
         for turns in [&TURNS[..], &[all], &[few, few, all]] {
-            let question = Question { model, waits: &waits, twins: &twins, budget, width, turns };
+            let question =
+                Question { model, waits: &waits, symmetry: &symmetry, budget, width, turns };
             let is_right = match question.answer(&mut effort()) {
                 Answer::Order(order) => model.peak(&order) <= budget && budget >= least,
                 Answer::AtLeast(bound) => budget < bound && bound <= least,
@@ -264,7 +266,7 @@ fn check(model: &Model, least: Bytes) -> Result<(), String> {
     if modules.is_some_and(|joined| joined != least) {
         return Err(format!("{modules:?} with modules joined, not {least}"));
     }
-    let found = joins::climb(model, &mut effort());
+    let found = joins::best_order(model, &mut effort());
     if model.exact && (found.peak, found.lower_bound) != (least, least) {
         return Err(format!("peak {}, bound {}", found.peak, found.lower_bound));
     }
@@ -278,9 +280,9 @@ fn check(model: &Model, least: Bytes) -> Result<(), String> {
 
 #[test]
 fn a_search_finds_the_least_peak_and_proves_it() {
-    let (mut exact, mut twins) = (0, 0);
+    let (mut exact, mut symmetry) = (0, 0);
     for (seed, model) in graphs(3_000, 11)
-        .chain(twin_graphs(300))
+        .chain(symmetric_graphs(300))
         .chain(equal_chains(100))
         .chain(gated_graphs(300))
         .chain(module_graphs(500))
@@ -290,17 +292,17 @@ fn a_search_finds_the_least_peak_and_proves_it() {
         if least > 0 {
             assert_eq!(check(&model, least), Ok(()), "graph {seed}");
             exact += u32::from(model.exact);
-            twins += u32::from(!Twins::new(&model, &mut effort()).is_empty());
+            symmetry += u32::from(!Symmetry::new(&model, &mut effort()).is_empty());
         }
     }
-    assert!(exact > 1_500 && twins > 150, "{exact} exact graphs, {twins} with twins");
+    assert!(exact > 1_500 && symmetry > 150, "{exact} exact graphs, {symmetry} with symmetry");
 }
 
 #[test]
-fn branches_are_no_twins_if_only_one_may_be_overwritten() {
+fn branches_are_not_symmetric_if_only_one_may_be_overwritten() {
     for model in half_overwritten() {
         let least = least_peak(&model);
-        let found = joins::climb(&model, &mut effort());
+        let found = joins::best_order(&model, &mut effort());
         assert_eq!((found.peak, found.lower_bound, least), (29, 29, 29));
         assert_eq!(check(&model, least), Ok(()));
     }
@@ -337,29 +339,29 @@ fn a_model_in_which_a_small_death_saves_much_is_not_exact() {
 #[test]
 fn a_wrong_rule_is_noticed() {
     let mut missed = Vec::new();
-    for fault in [
-        Fault::RaisingMove,
-        Fault::LooseBudget,
-        Fault::LazyWithHill,
-        Fault::ConsumerWithHill,
-        Fault::RaiseWithHill,
-        Fault::BlockWithoutReaders,
-        Fault::HighValley,
-        Fault::ProofWithGaps,
-        Fault::HighRefusal,
-        Fault::CutWithoutOverwriting,
-        Fault::TreeByHill,
-        Fault::RewriteWithHill,
-        Fault::UpdateBesideReaders,
-        Fault::ReadAboveParent,
-        Fault::ModuleBelowStart,
-        Fault::ModuleAboveEnd,
-        Fault::ModuleByMortalEntries,
-        Fault::TwinsByColour,
-        Fault::TwinsInAnyGoal,
-        Fault::ValleyWithoutCut,
-        Fault::UnreadIsNoPeak,
-        Fault::FreeFirstStep,
+    for mutation in [
+        Mutation::RaisingMove,
+        Mutation::LooseBudget,
+        Mutation::LazyWithHill,
+        Mutation::ConsumerWithHill,
+        Mutation::RaiseWithHill,
+        Mutation::BlockWithoutReaders,
+        Mutation::HighValley,
+        Mutation::ProofWithGaps,
+        Mutation::HighRefusal,
+        Mutation::CutWithoutOverwriting,
+        Mutation::TreeByHill,
+        Mutation::RewriteWithHill,
+        Mutation::UpdateBesideReaders,
+        Mutation::ReadAboveParent,
+        Mutation::ModuleBelowStart,
+        Mutation::ModuleAboveEnd,
+        Mutation::ModuleByMortalEntries,
+        Mutation::SymmetryByColour,
+        Mutation::SymmetryInAnyGoal,
+        Mutation::ValleyWithoutCut,
+        Mutation::UnreadIsNoPeak,
+        Mutation::FreeFirstStep,
     ] {
         let is_noticed = |(_, model): (u64, Model)| {
             let least = least_peak(&model);
@@ -370,7 +372,7 @@ fn a_wrong_rule_is_noticed() {
             let check = std::panic::AssertUnwindSafe(|| check(&model, least));
             !matches!(std::panic::catch_unwind(check), Ok(Ok(())))
         };
-        let built = twin_graphs(200)
+        let built = symmetric_graphs(200)
             .chain(tree_graphs(100))
             .chain(equal_chains(100))
             .chain(gated_graphs(100))
@@ -378,9 +380,9 @@ fn a_wrong_rule_is_noticed() {
         let mut graphs = built
             .chain([idle_branch(), sum_in_tree(), best_between_two()].map(|model| (0, model)))
             .chain(graphs(2_000, 10));
-        // The fault is on where the models are created as well.
-        if !faults::with(Some(fault), || graphs.any(is_noticed)) {
-            missed.push(fault);
+        // The mutation is on where the models are created as well.
+        if !mutations::with(Some(mutation), || graphs.any(is_noticed)) {
+            missed.push(mutation);
         }
     }
     assert_eq!(missed, []);
@@ -428,7 +430,7 @@ fn a_whole_tree_is_one_chain_of_the_least_peak() {
         let least = least_peak(&model);
         assert_eq!(model.peak(&one), least, "graph {seed}");
         assert_eq!(trees::only_order(&chain), Some(one), "graph {seed}");
-        let found = joins::climb(
+        let found = joins::best_order(
             &model,
             &mut super::effort(&Limits::default().nodes(1), Observer::default()),
         );

@@ -11,8 +11,8 @@
 use crate::{
     Bytes,
     order::{
-        faults::{Fault, has_fault},
         model::Model,
+        mutations::{Mutation, has_mutation},
         sets::{Lists, NOBODY, full, narrow},
     },
 };
@@ -108,7 +108,7 @@ pub(super) fn parents(model: &Model) -> Vec<Option<u32>> {
         let dies_here = |&chunk: &u32| {
             let readers = model.readers.get(chunk as usize);
             !model.kept[chunk as usize]
-                && (readers == [narrow(operator)] || has_fault(Fault::ReadAboveParent))
+                && (readers == [narrow(operator)] || has_mutation(Mutation::ReadAboveParent))
         };
         let inner = |&child: &u32| {
             parents[child as usize].is_some()
@@ -139,7 +139,7 @@ fn merged(lists: impl Iterator<Item = Vec<Segment>>) -> Vec<Segment> {
     }
     // Within a list, hill less valley falls, so a stable sort keeps its order.
     segments.sort_by_key(|(_, segment)| {
-        let valley = if has_fault(Fault::TreeByHill) { 0 } else { segment.valley };
+        let valley = if has_mutation(Mutation::TreeByHill) { 0 } else { segment.valley };
         std::cmp::Reverse(segment.hill - valley)
     });
     let mut live = 0;

@@ -11,7 +11,7 @@ use crate::{
         model::Model,
         search::{Answer, Question, TURNS},
         sets::insert,
-        twins::Twins,
+        symmetry::Symmetry,
     },
 };
 
@@ -69,14 +69,14 @@ fn round(
         done = window.start;
         let part = model.part(&order[window.clone()], &set, live);
         let worst = steps[window.clone()].iter().copied().max().unwrap_or(0);
-        let (waits, twins) = (Waits::new(&part), Twins::default());
+        let (waits, symmetry) = (Waits::new(&part), Symmetry::default());
         effort.spend(8 * window.len() as u64);
         let better = [peak - peak / 32, worst - unit].into_iter().find_map(|budget| {
             let budget = budget.min(worst.checked_sub(unit)?);
             let question = Question {
                 model: &part,
                 waits: &waits,
-                twins: &twins,
+                symmetry: &symmetry,
                 budget,
                 width: WIDTH,
                 turns: &TURNS,

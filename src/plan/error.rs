@@ -1,6 +1,6 @@
 //! Errors between an input and its plan.
 
-use crate::{Bytes, ProblemError, SequenceError, Strategy, problem::demands::Feature};
+use crate::{Bytes, ProblemError, SequenceError, Strategy, problem::constraints::Feature};
 
 /// Planning failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

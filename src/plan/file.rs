@@ -1,4 +1,4 @@
-//! The file forms of a plan: `memplan-plan/1`, and `/2` if its problem is not plain.
+//! The file forms of a plan: `memplan-plan/1`, and `/2` if its problem is constrained.
 
 use std::collections::BTreeMap;
 

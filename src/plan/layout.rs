@@ -4,7 +4,7 @@ use crate::{
     Bytes, Strategy,
     problem::{
         ChunkId, Problem,
-        demands::{Body, PeakSet, Place, PoolId, UsedBytes},
+        constraints::{Body, PeakSet, Place, PoolId, UsedBytes},
     },
 };
 
@@ -25,8 +25,8 @@ pub struct Layout {
     /// True if a search proved that no layout is better. With one pool, a size equal to the lower bound
     /// proves it as well.
     pub is_proven: bool,
-    /// The chunks that the lower bound counts, if there was no time for the heaviest crowd of the problem.
-    pub(crate) crowd: Option<PeakSet>,
+    /// The chunks that the lower bound counts, if there was no time for the heaviest peak set of the problem.
+    pub(crate) peak_set: Option<PeakSet>,
 }
 
 /// The shared object of every chunk.
@@ -53,9 +53,9 @@ impl Layout {
         Self { offsets, ..Self::default() }
     }
 
-    /// The crowd that the lower bound counts.
-    pub(crate) fn crowd<'a>(&'a self, problem: &'a Problem) -> &'a PeakSet {
-        self.crowd.as_ref().unwrap_or_else(|| problem.crowd())
+    /// The peak set that the lower bound counts.
+    pub(crate) fn peak_set<'a>(&'a self, problem: &'a Problem) -> &'a PeakSet {
+        self.peak_set.as_ref().unwrap_or_else(|| problem.peak_set())
     }
 
     /// The offset of a chunk, in bytes.
@@ -90,7 +90,7 @@ impl Layout {
         self.pools.get(chunk.index()).copied().unwrap_or_default()
     }
 
-    /// The size of each pool of a problem that is not plain, in bytes.
+    /// The size of each pool of a constrained problem, in bytes.
     #[must_use]
     pub fn pool_sizes(&self, problem: &Problem) -> Vec<Bytes> {
         let used = problem.ids().filter(|&chunk| problem.chunk(chunk).size > 0);
@@ -105,7 +105,7 @@ impl Layout {
     /// pools, the last pool first.
     #[must_use]
     pub fn objective(&self, problem: &Problem) -> Vec<u128> {
-        if problem.is_plain() {
+        if problem.is_unconstrained() {
             return vec![self.pool_size(problem).into()];
         }
         let sizes = self.pool_sizes(problem).into_iter().rev().map(u128::from);
@@ -113,10 +113,10 @@ impl Layout {
     }
 
     /// The size of the pool in bytes: the highest end of a chunk, rounded up to the alignment (the
-    /// book, Offsets and front space). If the problem is not plain, the sum over its pools.
+    /// book, Offsets and front space). If the problem is constrained, the sum over its pools.
     #[must_use]
     pub fn pool_size(&self, problem: &Problem) -> Bytes {
-        if !problem.is_plain() {
+        if !problem.is_unconstrained() {
             return self.pool_sizes(problem).into_iter().sum();
         }
         // A chunk ends within the one that it overwrites, or overwrites none.

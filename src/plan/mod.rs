@@ -38,7 +38,7 @@ use crate::{
     lower::{Lowered, LoweredPlace, LoweringOptions},
     problem::{
         ChunkId, Link, ProblemError,
-        demands::{PeakSet, Place},
+        constraints::{PeakSet, Place},
     },
     sequence::{DimRange, Origin, SizeBasis, TensorId},
 };
@@ -97,7 +97,7 @@ pub struct Plan {
     /// The plans of the sequences that operators run, by step and then in the order of the
     /// operator's list.
     pub bodies: Vec<PlannedBody>,
-    /// The pools; empty if the problem [is plain](Problem::is_plain).
+    /// The pools; empty if the problem is [unconstrained](Problem::is_unconstrained).
     pub pools: Vec<PlannedPool>,
     /// The chunks that lie inside others and share their bytes.
     pub parts: Vec<PlannedPart>,
@@ -294,7 +294,7 @@ impl Plan {
                 }
             })
             .collect();
-        let plan = Self::of_crowd(problem, chunks, layout.crowd(problem));
+        let plan = Self::of_peak_set(problem, chunks, layout.peak_set(problem));
         let lower_bound = plan.lower_bound.max(layout.lower_bound);
         Self {
             strategy: Some(strategy),
@@ -309,15 +309,15 @@ impl Plan {
     /// Creates a plan from the places of the chunks alone. They may be wrong, and there may be more
     /// or fewer than in the problem.
     pub(crate) fn of_chunks(problem: &Problem, chunks: Vec<PlannedChunk>) -> Self {
-        Self::of_crowd(problem, chunks, problem.crowd())
+        Self::of_peak_set(problem, chunks, problem.peak_set())
     }
 
-    /// As [`of_chunks`](Self::of_chunks), with this crowd as the lower bound.
-    fn of_crowd(problem: &Problem, chunks: Vec<PlannedChunk>, crowd: &PeakSet) -> Self {
-        let &PeakSet { bytes: lower_bound, step: peak_step, chunks: ref peak } = crowd;
+    /// As [`of_chunks`](Self::of_chunks), with this peak set as the lower bound.
+    fn of_peak_set(problem: &Problem, chunks: Vec<PlannedChunk>, peak_set: &PeakSet) -> Self {
+        let &PeakSet { bytes: lower_bound, step: peak_step, chunks: ref peak } = peak_set;
         let padding = problem.padding();
         let pools = planned_pools(problem, &chunks);
-        let pool_size = if problem.is_plain() {
+        let pool_size = if problem.is_unconstrained() {
             chunks
                 .iter()
                 .filter(|chunk| chunk.size > 0 && chunk.overwrites.is_none())
@@ -359,7 +359,7 @@ impl Plan {
             is_sorted: false,
         };
         let proven_optimal = plan.is_at_bound(lower_bound);
-        Self { proven_optimal, ..plan }.with_demands(problem)
+        Self { proven_optimal, ..plan }.with_constraints(problem)
     }
 
     /// Returns whether a lower bound of the pool's size proves that the plan is optimal. In several
@@ -378,7 +378,7 @@ impl Plan {
     /// exceeds 64 bits.
     pub fn with_counted_bound(self, problem: Problem) -> Result<Self, ProblemError> {
         let problem = problem.with_alignment(self.alignment)?.with_padding(self.padding)?;
-        let &PeakSet { bytes: lower_bound, step: peak_step, chunks: ref peak } = problem.crowd();
+        let &PeakSet { bytes: lower_bound, step: peak_step, chunks: ref peak } = problem.peak_set();
         let counted = Self {
             lower_bound,
             proven_optimal: self.is_at_bound(lower_bound),

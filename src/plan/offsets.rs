@@ -2,7 +2,7 @@
 
 use crate::{
     Bytes, Plan, PlannedChunk, PlannedLink, Problem,
-    problem::demands::{Place, PoolId},
+    problem::constraints::{Place, PoolId},
 };
 
 /// Offsets or places that do not belong to the problem.
@@ -59,7 +59,7 @@ impl Plan {
     /// places lie inside.
     ///
     /// ```
-    /// use memplan::{Plan, Problem, problem::demands::{Place, Pool}, verify::verify};
+    /// use memplan::{Plan, Problem, problem::{Place, Pool}, verify::verify};
     ///
     /// let mut problem = Problem::builder();
     /// let (fast, slow) = (problem.pool(Pool::new("fast").capacity(16)), problem.pool(Pool::new("slow")));

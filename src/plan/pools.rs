@@ -1,10 +1,10 @@
-//! The parts of a plan for problems that are not plain: pools, and chunks inside others.
+//! The parts of a plan for constrained problems: pools, and chunks inside others.
 
 use crate::{
     Bytes, Plan, PlannedChunk, Problem,
     problem::{
         ChunkId,
-        demands::{Pool, PoolId, UsedBytes},
+        constraints::{Pool, PoolId, UsedBytes},
     },
 };
 
@@ -45,9 +45,9 @@ pub struct PlannedPart {
 
 impl Plan {
     /// Adds the parts, windows and pins of a problem, and the traffic.
-    pub(super) fn with_demands(self, problem: &Problem) -> Self {
-        let Some(demands) = problem.demands() else { return self };
-        let parts = demands.parts.iter().map(|part| PlannedPart {
+    pub(super) fn with_constraints(self, problem: &Problem) -> Self {
+        let Some(constraints) = problem.constraints() else { return self };
+        let parts = constraints.parts.iter().map(|part| PlannedPart {
             chunk: part.part.index(),
             whole: part.whole.index(),
             offset: part.offset,
@@ -60,7 +60,7 @@ impl Plan {
     }
 
     /// The figures that planning minimizes, the most important first: the cost of the traffic, then the sizes
-    /// of the pools, the last pool first. For a plain problem, the size of its pool alone.
+    /// of the pools, the last pool first. For an unconstrained problem, the size of its pool alone.
     #[must_use]
     pub fn objective(&self) -> Vec<u128> {
         if self.pools.is_empty() {
@@ -78,9 +78,9 @@ impl Plan {
     }
 }
 
-/// Returns the pools of a problem that is not plain, with the sizes that its chunks take.
+/// Returns the pools of a constrained problem, with the sizes that its chunks take.
 pub(super) fn planned_pools(problem: &Problem, chunks: &[PlannedChunk]) -> Vec<PlannedPool> {
-    if problem.is_plain() {
+    if problem.is_unconstrained() {
         return Vec::new();
     }
     let padded = |chunk: &PlannedChunk| chunk.size.saturating_add(problem.padding());

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use crate::{
     Bytes, Plan, Problem, Step,
-    problem::{ChunkId, demands::ChunkDemands},
+    problem::{ChunkId, constraints::ChunkConstraints},
 };
 
 /// Steps in which a chunk needs only some of its bytes, or none.
@@ -39,17 +39,17 @@ pub struct PlannedReserve {
 impl Plan {
     /// Copies the holes, windows, pins and reserved ranges of the problem that this is a plan of.
     pub(super) fn with_windows(self, problem: &Problem) -> Self {
-        let Some(demands) = problem.demands() else { return self };
-        let asks = |asked: &ChunkDemands| {
+        let Some(constraints) = problem.constraints() else { return self };
+        let asks = |asked: &ChunkConstraints| {
             asked.pin.is_some() || !asked.holes.is_empty() || !asked.windows.is_empty()
         };
         let mut places: HashMap<u64, usize> = HashMap::new();
-        if demands.own.iter().any(asks) {
+        if constraints.own.iter().any(asks) {
             places.extend(self.chunks.iter().enumerate().map(|(at, chunk)| (chunk.id, at)));
         }
         let place = |chunk: ChunkId| places.get(&problem.labels().number(chunk)).copied();
         let of_chunks = || {
-            let placed = problem.ids().zip(&demands.own);
+            let placed = problem.ids().zip(&constraints.own);
             placed.filter_map(|(chunk, asked)| Some((place(chunk)?, asked)))
         };
         let mut windows: Vec<PlannedWindow> =
@@ -59,7 +59,7 @@ impl Plan {
         let mut pinned: Vec<usize> = pinned.map(|(chunk, _)| chunk).collect();
         pinned.sort_unstable();
         let reserved = self.pools.iter().enumerate().flat_map(|(at, planned)| {
-            let asked = demands.pools.iter().filter(|pool| pool.name == planned.name);
+            let asked = constraints.pools.iter().filter(|pool| pool.name == planned.name);
             let ranges = asked.flat_map(|pool| &pool.reserved);
             ranges.map(move |range| PlannedReserve { pool: at, low: range.start, high: range.end })
         });
@@ -69,7 +69,7 @@ impl Plan {
 }
 
 /// The holes and windows of a chunk, in any order.
-fn windows(chunk: usize, asked: &ChunkDemands) -> impl Iterator<Item = PlannedWindow> {
+fn windows(chunk: usize, asked: &ChunkConstraints) -> impl Iterator<Item = PlannedWindow> {
     let holes = asked.holes.iter().map(move |hole| PlannedWindow {
         chunk,
         begin: hole.start,

@@ -5,7 +5,7 @@ use crate::{
     lower::{Lowered, LoweredPlace},
     problem::{
         ChunkId,
-        demands::{Pool, PoolId},
+        constraints::{Pool, PoolId},
     },
     sequence::{Dependency, Origin, TensorId},
 };
@@ -27,8 +27,8 @@ pub(super) struct Pin {
 }
 
 impl Memories {
-    /// Adds the demands to a lowered input.
-    pub(super) fn demand(
+    /// Adds the constraints to a lowered input.
+    pub(super) fn constrain(
         &self,
         input: InputRef<'_>,
         lowered: Lowered,
@@ -38,7 +38,7 @@ impl Memories {
             return Ok(lowered);
         }
         let Lowered { problem, places, refused, runs } = lowered;
-        let has_pools = problem.demands().is_some_and(|demands| demands.has_pools);
+        let has_pools = problem.constraints().is_some_and(|constraints| constraints.has_pools);
         if has_pools && !pools.is_empty() {
             return Err(PlanError::PoolsTwice);
         }
@@ -48,7 +48,7 @@ impl Memories {
             return Err(PlanError::PoolOfProblem { pool: pool.name.to_string() });
         }
         let listed = if pools.is_empty() {
-            problem.demands().map_or(Vec::new(), |demands| demands.pools.clone())
+            problem.constraints().map_or(Vec::new(), |constraints| constraints.pools.clone())
         } else {
             pools.clone()
         };
@@ -69,7 +69,7 @@ impl Memories {
         });
         let pinned = pinned.collect::<Result<Vec<_>, PlanError>>()?;
         let is_pinned = |chunk: ChunkId| {
-            problem.demands().is_some_and(|demands| demands.of(chunk).pin.is_some())
+            problem.constraints().is_some_and(|constraints| constraints.of(chunk).pin.is_some())
         };
         if let Some((chunk, ..)) = pinned.iter().find(|(chunk, ..)| is_pinned(*chunk)) {
             return Err(PlanError::PinnedTwice { name: problem.labels().name(*chunk) });

@@ -1,6 +1,5 @@
 //! The front door: a [`Planner`] takes a sequence or a [`Problem`], lays it out with a [`Strategy`], and returns a plan.
 
-mod banked;
 mod bodies;
 mod cache;
 mod choices;
@@ -10,17 +9,18 @@ mod memories;
 mod recomputed;
 mod reordered;
 mod run;
+mod traffic_baseline;
 
 use std::time::{Duration, Instant};
 
 use tracing::{debug, info};
 
-pub use banked::TrafficReference;
 pub use cache::PlanCache;
 pub use compare::{Comparison, ComparisonRow, LeftOut, Measurement};
 pub use fit::PlanFit;
 pub use recomputed::{RecomputedFit, RecomputedPlan, RecomputedPlanError, Recomputing};
 pub use reordered::ReorderedPlan;
+pub use traffic_baseline::TrafficReference;
 
 use crate::{
     Bytes, InputRef, Layout, Limits, OpSequence, Plan, PlanError, PlannedChunk, Problem,
@@ -32,7 +32,7 @@ use crate::{
         choices::{Choices, Source},
         memories::{Memories, Pin},
     },
-    problem::demands::Pool,
+    problem::constraints::Pool,
     search::Observer,
 };
 
@@ -186,7 +186,7 @@ impl<'a> Planner<'a> {
     /// last one first. An operator's traffic is the bytes of its inputs and outputs.
     ///
     /// ```
-    /// use memplan::{Planner, networks, problem::demands::Pool};
+    /// use memplan::{Planner, networks, problem::Pool};
     ///
     /// let sram = Pool::new("sram").capacity(4 << 20).cost(1);
     /// let psram = Pool::new("psram").cost(20);
@@ -290,7 +290,7 @@ impl<'a> Planner<'a> {
     }
 
     /// The bytes that every plan of an input needs, whatever it chooses: the content bound (the book, What memplan
-    /// chooses). `None` if they cannot be counted: for problems that are not plain, for programs on several streams
+    /// chooses). `None` if they cannot be counted: for constrained problems, for programs on several streams
     /// that are too large, and where a capacity is no multiple of the alignment.
     ///
     /// ```
@@ -434,7 +434,7 @@ impl<'a> Planner<'a> {
         bodies: Vec<PlannedBody>,
     ) -> Result<Prepared<'a>, PlanError> {
         let start = Instant::now();
-        let Lowered { problem, places, refused, runs } = self.memories.demand(input, lowered)?;
+        let Lowered { problem, places, refused, runs } = self.memories.constrain(input, lowered)?;
         let alignment = self.alignment.unwrap_or(problem.alignment());
         let padding = self.padding.unwrap_or(problem.padding());
         let problem = problem.with_alignment(alignment)?.with_padding(padding)?;

@@ -7,7 +7,7 @@ use crate::{
     budget::Budget,
     monitor::Monitor,
     plan::Layout,
-    problem::demands::UnsupportedFeature,
+    problem::constraints::UnsupportedFeature,
     search::{
         self, Limits, Observer, Progress, best,
         blocks::{self, BlockPool},
@@ -68,19 +68,19 @@ impl Strategy {
                 return Ok(layout);
             }
         }
-        let crowd = problem.crowd_within(half(), &mut || monitor.is_overdue());
-        let bound = crowd.bytes;
+        let peak_set = problem.peak_set_within(half(), &mut || monitor.is_overdue());
+        let bound = peak_set.bytes;
         let limits = &limits.after(start);
         let layout = match blocks::layout_if_late(problem, block_pool, &monitor) {
             Some(layout) => layout,
             None => self.layout_above(problem, bound.max(more), limits, observer)?,
         };
-        let crowd = match crowd {
+        let peak_set = match peak_set {
             Cow::Borrowed(_) => None,
             Cow::Owned(lighter) => Some(lighter),
         };
         let proven = if more > bound { more } else { 0 };
-        Ok(Layout { crowd, lower_bound: layout.lower_bound.max(proven), ..layout })
+        Ok(Layout { peak_set, lower_bound: layout.lower_bound.max(proven), ..layout })
     }
 
     /// As [`layout`](Self::layout), with a strategy that has no layout before its end.
@@ -118,7 +118,7 @@ impl Strategy {
         match self {
             Self::FirstFit => first_fit::layout_within(problem, limits, observer),
             _ if problem.asked().is_some() => {
-                search::places::layout(problem, bound, limits, observer)
+                search::pools::layout(problem, bound, limits, observer)
             }
             Self::Best => best::layout(problem, limits, observer),
             _ => Ok(search::layout(problem, limits, observer)),

@@ -17,7 +17,7 @@ use std::{
 
 use crate::{
     Bytes, Step,
-    problem::{ChunkId, Problem, Segment, align_up, demands::PeakSet},
+    problem::{ChunkId, Problem, Segment, align_up, constraints::PeakSet},
     steps::sum_by_step,
 };
 
@@ -87,16 +87,16 @@ impl Problem {
     /// sum of their sizes. With several streams, there is no peak step.
     #[must_use]
     pub fn lower_bound(&self) -> Bound {
-        let &PeakSet { bytes, step, .. } = self.crowd();
+        let &PeakSet { bytes, step, .. } = self.peak_set();
         Bound { bytes, peak_step: step }
     }
 
     /// The chunks that the lower bound counts.
-    pub(crate) fn crowd(&self) -> &PeakSet {
-        self.derived.crowd.get(|| {
-            if !self.is_plain() {
-                let (Ok(crowd) | Err(crowd)) = self.crowd_of_bodies(None, &mut || false);
-                return crowd;
+    pub(crate) fn peak_set(&self) -> &PeakSet {
+        self.derived.peak_set.get(|| {
+            if !self.is_unconstrained() {
+                let (Ok(peak_set) | Err(peak_set)) = self.peak_set_of_bodies(None, &mut || false);
+                return peak_set;
             }
             let segments = self.ids().filter_map(|chunk| self.segment(chunk));
             let Bound { bytes, peak_step: step } = self.bound_of(segments, self.len());
@@ -104,18 +104,18 @@ impl Problem {
         })
     }
 
-    /// The chunks that the lower bound counts, or, on several streams, a lighter crowd if finding them takes longer than
+    /// The chunks that the lower bound counts, or, on several streams, a lighter peak set if finding them takes longer than
     /// `time`, or `stop` returns true.
-    pub(crate) fn crowd_within(
+    pub(crate) fn peak_set_within(
         &self,
         time: Option<Duration>,
         stop: &mut dyn FnMut() -> bool,
     ) -> Cow<'_, PeakSet> {
-        if self.is_plain() || self.derived.crowd.known().is_some() {
-            return Cow::Borrowed(self.crowd());
+        if self.is_unconstrained() || self.derived.peak_set.known().is_some() {
+            return Cow::Borrowed(self.peak_set());
         }
-        match self.crowd_of_bodies(time, stop) {
-            Ok(crowd) => Cow::Borrowed(self.derived.crowd.get(|| crowd)),
+        match self.peak_set_of_bodies(time, stop) {
+            Ok(peak_set) => Cow::Borrowed(self.derived.peak_set.get(|| peak_set)),
             Err(lighter) => Cow::Owned(lighter),
         }
     }
@@ -123,7 +123,7 @@ impl Problem {
     /// The bytes alive in each step, with one stream; the [lower bound](Self::lower_bound) follows from it unless
     /// there are pins, reserved ranges or capacities.
     pub(crate) fn live_weights(&self) -> Vec<LiveWeight> {
-        if !self.is_plain() {
+        if !self.is_unconstrained() {
             return self.bodies().iter().flat_map(|body| self.body_weights(body)).collect();
         }
         let segments = self.ids().filter_map(|chunk| self.segment(chunk));

@@ -7,10 +7,10 @@ use tracing::trace;
 use crate::{
     Bytes, Step,
     problem::{
-        Chunk, ChunkId, Extra, Ids, Labels, Problem, ProblemError, Rejected, Request,
-        demands::{
-            self, Bodies, BodyBuilder, ChunkDemands, Clock, Demands, Fault, Life, Part, Place,
-            Pool, PoolId, REQUEST, Resolved, View, Window,
+        Chunk, ChunkId, Constrained, Ids, Labels, Problem, ProblemError, Rejected, Request,
+        constraints::{
+            self, Bodies, BodyBuilder, ChunkConstraints, Clock, Constraints, JoinError, Life, Part,
+            Place, Pool, PoolId, REQUEST, Resolved, View, Window,
         },
         links::Links,
     },
@@ -41,8 +41,8 @@ pub struct ProblemBuilder {
     pub(super) alignment: Bytes,
     pub(super) padding: Bytes,
     pub(super) steps: Step,
-    /// `None` if the problem is plain so far.
-    pub(super) demands: Option<Box<Demands>>,
+    /// `None` if the problem is unconstrained so far.
+    pub(super) constraints: Option<Box<Constraints>>,
     pub(super) optional_parts: Vec<Part>,
 }
 
@@ -55,7 +55,7 @@ impl Default for ProblemBuilder {
             alignment: 1,
             padding: 0,
             steps: 0,
-            demands: None,
+            constraints: None,
             optional_parts: Vec::new(),
         }
     }
@@ -134,49 +134,49 @@ impl ProblemBuilder {
     /// Adds a request, or a requirement, to overwrite.
     pub fn request(&mut self, request: Request) -> &mut Self {
         if request.below > 0 {
-            // In plain problems, every overwriter lies inside the overwritten chunk.
-            self.demands();
+            // In unconstrained problems, every overwriter lies inside the overwritten chunk.
+            self.constraints();
         }
         self.requests.push(request);
         self
     }
 
-    fn demands(&mut self) -> &mut Demands {
-        self.demands.get_or_insert_with(|| Box::new(Demands::none()))
+    fn constraints(&mut self) -> &mut Constraints {
+        self.constraints.get_or_insert_with(|| Box::new(Constraints::none()))
     }
 
-    fn of_chunk(&mut self, chunk: ChunkId) -> &mut ChunkDemands {
+    fn of_chunk(&mut self, chunk: ChunkId) -> &mut ChunkConstraints {
         assert!(chunk.index() < self.chunks.len(), "{chunk:?} is unknown");
-        let own = &mut self.demands().own;
-        own.resize_with(own.len().max(chunk.index() + 1), ChunkDemands::default);
+        let own = &mut self.constraints().own;
+        own.resize_with(own.len().max(chunk.index() + 1), ChunkConstraints::default);
         &mut own[chunk.index()]
     }
 
     /// Adds a pool, less preferred than those before. A problem without one has a single pool without
     /// limits.
     pub fn pool(&mut self, pool: Pool) -> PoolId {
-        let demands = self.demands();
-        if !std::mem::replace(&mut demands.has_pools, true) {
-            demands.pools.clear();
+        let constraints = self.constraints();
+        if !std::mem::replace(&mut constraints.has_pools, true) {
+            constraints.pools.clear();
         }
-        demands.pools.push(pool);
-        PoolId(u16::try_from(demands.pools.len() - 1).unwrap_or(u16::MAX))
+        constraints.pools.push(pool);
+        PoolId(u16::try_from(constraints.pools.len() - 1).unwrap_or(u16::MAX))
     }
 
     /// Replaces the pools.
     pub(crate) fn pools(&mut self, pools: Vec<Pool>) {
-        let demands = self.demands();
-        (demands.pools, demands.has_pools) = (pools, true);
+        let constraints = self.constraints();
+        (constraints.pools, constraints.has_pools) = (pools, true);
     }
 
-    /// Replaces all demands on a chunk.
-    pub(crate) fn demand(&mut self, chunk: ChunkId, demands: ChunkDemands) {
-        let is_known = match &self.demands {
-            Some(all) => demands == *all.of(chunk),
-            None => demands == ChunkDemands::default(),
+    /// Replaces all constraints on a chunk.
+    pub(crate) fn constrain(&mut self, chunk: ChunkId, constraints: ChunkConstraints) {
+        let is_known = match &self.constraints {
+            Some(all) => constraints == *all.of(chunk),
+            None => constraints == ChunkConstraints::default(),
         };
         if !is_known {
-            *self.of_chunk(chunk) = demands;
+            *self.of_chunk(chunk) = constraints;
         }
     }
 
@@ -223,7 +223,7 @@ impl ProblemBuilder {
     /// States that a chunk lies inside a larger one, `offset` bytes from its start, and shares its
     /// bytes there.
     pub fn part(&mut self, part: ChunkId, whole: ChunkId, offset: Bytes) -> &mut Self {
-        self.demands().parts.push(Part { part, whole, offset });
+        self.constraints().parts.push(Part { part, whole, offset });
         self
     }
 
@@ -249,20 +249,20 @@ impl ProblemBuilder {
 
     /// Keeps chunks from sharing bytes of one pool, even if they are never alive together.
     pub fn apart(&mut self, chunks: impl Into<Vec<ChunkId>>) -> &mut Self {
-        self.demands().apart.push(chunks.into());
+        self.constraints().apart.push(chunks.into());
         self
     }
 
     /// Runs the operators on several streams. Every chunk then needs a lifetime [in clocks](Self::clocks).
     pub fn streams(&mut self, streams: usize) -> &mut Self {
-        self.demands().streams = streams;
+        self.constraints().streams = streams;
         self
     }
 
     /// Sets the lifetime of a chunk in clocks, and the stream of its producer.
     pub fn clocks(&mut self, chunk: ChunkId, begin: Clock, end: Clock, stream: usize) -> &mut Self {
         let entry = &mut self.chunks[chunk.index()];
-        (entry.begin, entry.end) = (demands::sum(&begin), demands::sum(&end));
+        (entry.begin, entry.end) = (constraints::sum(&begin), constraints::sum(&end));
         self.life(chunk, begin, end, stream);
         self
     }
@@ -271,11 +271,11 @@ impl ProblemBuilder {
     /// operators can run.
     pub(crate) fn life(&mut self, chunk: ChunkId, begin: Clock, end: Clock, stream: usize) {
         let chunks = self.chunks.len();
-        let demands = self.demands();
+        let constraints = self.constraints();
         let none = || Life { begin: Clock::default(), end: Clock::default() };
-        demands.lives.resize_with(chunks, none);
-        demands.lives[chunk.index()] = Life { begin, end };
-        if stream != demands.of(chunk).stream {
+        constraints.lives.resize_with(chunks, none);
+        constraints.lives[chunk.index()] = Life { begin, end };
+        if stream != constraints.of(chunk).stream {
             self.of_chunk(chunk).stream = stream;
         }
     }
@@ -323,20 +323,20 @@ impl ProblemBuilder {
         self.check_chunks()?;
         self.check_ids()?;
         self.check_requests()?;
-        let lives = self.demands.as_ref().map_or(&[][..], |demands| &demands.lives);
-        demands::check_optional_parts(&self.optional_parts, &self.chunks, lives, &self.labels)?;
-        if let Some(demands) = &mut self.demands {
+        let lives = self.constraints.as_ref().map_or(&[][..], |constraints| &constraints.lives);
+        constraints::check_optional_parts(&self.optional_parts, &self.chunks, lives, &self.labels)?;
+        if let Some(constraints) = &mut self.constraints {
             // Equal problems have equal lists.
-            let last = demands.own.iter().rposition(|own| *own != ChunkDemands::default());
-            demands.own.truncate(last.map_or(0, |last| last + 1));
+            let last = constraints.own.iter().rposition(|own| *own != ChunkConstraints::default());
+            constraints.own.truncate(last.map_or(0, |last| last + 1));
         }
-        let (links, dropped, bodies) = match self.demands.as_deref() {
+        let (links, dropped, bodies) = match self.constraints.as_deref() {
             None => {
                 let (links, dropped) = Links::resolve(&self.chunks, &self.requests);
                 (links, dropped, None)
             }
-            Some(demands) => {
-                let (links, dropped, bodies) = self.join(demands)?;
+            Some(constraints) => {
+                let (links, dropped, bodies) = self.join(constraints)?;
                 (links, dropped, Some(bodies))
             }
         };
@@ -364,44 +364,47 @@ impl ProblemBuilder {
             alignment: self.alignment,
             padding: self.padding,
             steps: self.steps,
-            extra: self
-                .demands
-                .zip(bodies)
-                .map(|(demands, bodies)| Arc::new(Extra::new(*demands, bodies, refused))),
+            extra: self.constraints.zip(bodies).map(|(constraints, bodies)| {
+                Arc::new(Constrained::new(*constraints, bodies, refused))
+            }),
             derived: Arc::default(),
             optional_parts: self.optional_parts,
         })
     }
 
-    /// Joins the chunks of a problem that is not plain into bodies.
-    fn join(&self, demands: &Demands) -> Result<(Links, Vec<Rejected>, Bodies), ProblemError> {
+    /// Joins the chunks of a constrained problem into bodies.
+    fn join(
+        &self,
+        constraints: &Constraints,
+    ) -> Result<(Links, Vec<Rejected>, Bodies), ProblemError> {
         let (alignment, padding) = (self.alignment, self.padding);
-        let view = View { chunks: &self.chunks, demands, alignment, padding };
-        demands::check(view, &self.labels)?;
+        let view = View { chunks: &self.chunks, constraints, alignment, padding };
+        constraints::check(view, &self.labels)?;
         let name = |chunk| self.labels.name(chunk);
-        let error = |fault: Fault| match fault {
-            Fault::TwoPlaces(chunk) => ProblemError::TwoPlaces { chunk: name(chunk) },
-            Fault::Clash(first, second) => {
+        let error = |error: JoinError| match error {
+            JoinError::TwoPlaces(chunk) => ProblemError::TwoPlaces { chunk: name(chunk) },
+            JoinError::Clash(first, second) => {
                 ProblemError::Clash { first: name(first), second: name(second) }
             }
-            Fault::NoCommonPool(chunk) => ProblemError::NoCommonPool { chunk: name(chunk) },
-            Fault::TwoPins(chunk) => ProblemError::TwoPins { chunk: name(chunk) },
-            Fault::Misaligned(chunk) => ProblemError::Misaligned { chunk: name(chunk) },
-            Fault::Pins(chunk, obstacle) => {
+            JoinError::NoCommonPool(chunk) => ProblemError::NoCommonPool { chunk: name(chunk) },
+            JoinError::TwoPins(chunk) => ProblemError::TwoPins { chunk: name(chunk) },
+            JoinError::Misaligned(chunk) => ProblemError::Misaligned { chunk: name(chunk) },
+            JoinError::Pins(chunk, conflict) => {
                 let reason = format!(
-                    "chunk '{}' cannot lie where it is pinned: with all that is joined to it, {obstacle}",
+                    "chunk '{}' cannot lie where it is pinned: with all that is joined to it, {conflict}",
                     name(chunk)
                 );
                 ProblemError::Pins { chunk: name(chunk), reason }
             }
-            Fault::TooLarge(chunk, size) => ProblemError::TooLarge { chunk: name(chunk), size },
+            JoinError::TooLarge(chunk, size) => ProblemError::TooLarge { chunk: name(chunk), size },
         };
-        let Resolved { bodies, refused } = if demands.parts.is_empty() && self.requests.is_empty() {
-            Resolved { bodies: Bodies::of_single(view).map_err(error)?, refused: Vec::new() }
-        } else {
-            let joiner = BodyBuilder::new(view, &self.requests).map_err(error)?;
-            joiner.accept(&self.requests).map_err(error)?
-        };
+        let Resolved { bodies, refused } =
+            if constraints.parts.is_empty() && self.requests.is_empty() {
+                Resolved { bodies: Bodies::of_single(view).map_err(error)?, refused: Vec::new() }
+            } else {
+                let joiner = BodyBuilder::new(view, &self.requests).map_err(error)?;
+                joiner.accept(&self.requests).map_err(error)?
+            };
         let clash = bodies.clash_of_pins(view);
         if let Some((first, second)) = clash {
             let (first, second) = (name(first), name(second));
@@ -501,10 +504,10 @@ impl ProblemBuilder {
 
     /// Checks that a chunk that overwrites another lives, on its stream, for the step that writes it.
     fn check_step(&self, overwriter: ChunkId) -> Result<(), ProblemError> {
-        let Some(demands) = &self.demands else { return Ok(()) };
+        let Some(constraints) = &self.constraints else { return Ok(()) };
         let at = overwriter.index();
-        let Some(life) = demands.lives.get(at) else { return Ok(()) };
-        let stream = demands.of(overwriter).stream;
+        let Some(life) = constraints.lives.get(at) else { return Ok(()) };
+        let stream = constraints.of(overwriter).stream;
         match (life.begin.get(stream), life.end.get(stream)) {
             (Some(begin), Some(end)) if end <= begin => {
                 let reason = format!(

@@ -9,7 +9,7 @@ use smallvec::{SmallVec, smallvec};
 
 use crate::{
     Bytes, Problem, ProblemError, Step,
-    problem::{ChunkId, Request, align_up, demands::Part},
+    problem::{ChunkId, Request, align_up, constraints::Part},
 };
 
 /// The most chunks around a chunk that are walked over, directly and through others.
@@ -36,13 +36,13 @@ impl Problem {
     }
 
     /// The bytes that every plan needs, whichever requests and parts are accepted; `None` if that is not counted: the
-    /// problem is not plain, or has too many parts of parts.
+    /// problem is constrained, or has too many parts of parts.
     ///
     /// In each step, all chunks alive need their bytes. What may lie inside a chunk is needed as long as that, once. An
     /// overwriter may save the bytes of one chunk that it may overwrite in its first step. Bytes count in multiples of
     /// the alignment, except in chunks that requests or parts may put off it.
     pub(crate) fn bound_over_choices(&self, alignment: Bytes, padding: Bytes) -> Option<Bytes> {
-        if !self.is_plain() {
+        if !self.is_unconstrained() {
             return None;
         }
         let exact = self.off_the_alignment(alignment);

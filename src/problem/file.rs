@@ -1,4 +1,4 @@
-//! The file forms of a problem: `memplan-problem/1`, and `/2` if it is not plain.
+//! The file forms of a problem: `memplan-problem/1`, and `/2` if it is constrained.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,7 +7,7 @@ use crate::{
     file::{Places, is_zero},
     problem::{
         ChunkId, Ids, Problem, ProblemBuilder, ProblemError, Request,
-        demands::{APART, ChunkDemands, Demands, PART, Part, Pool, PoolId, REQUEST},
+        constraints::{APART, ChunkConstraints, Constraints, PART, Part, Pool, PoolId, REQUEST},
         moment::Moment,
     },
 };
@@ -192,7 +192,7 @@ impl From<Problem> for ProblemFile {
             None if matches!(labels.ids, Ids::Texts(_)) => labels.id(chunk).into(),
             None => "".into(),
         };
-        let demands = problem.demands();
+        let constraints = problem.constraints();
         let chunks = problem
             .ids()
             .zip(problem.chunks())
@@ -211,20 +211,22 @@ impl From<Problem> for ProblemFile {
                     windows: None,
                     pin: None,
                 };
-                demands.map_or(plain.clone(), |demands| plain.with(demands, id))
+                constraints.map_or(plain.clone(), |constraints| plain.with(constraints, id))
             })
             .collect();
         let number = |chunk: ChunkId| labels.number(chunk);
         let some = |list: Vec<PartEntry>| Some(list).filter(|list| !list.is_empty());
-        let is_full = demands.is_some() || !problem.optional_parts().is_empty();
+        let is_full = constraints.is_some() || !problem.optional_parts().is_empty();
         Self {
             format: if is_full { FULL } else { PLAIN }.to_owned(),
             alignment: problem.alignment(),
             padding: problem.padding(),
-            streams: demands.map(|demands| demands.streams).filter(|&streams| streams > 1),
-            pools: demands
-                .filter(|demands| demands.has_pools)
-                .map(|demands| demands.pools.iter().map(PoolEntry::of).collect()),
+            streams: constraints
+                .map(|constraints| constraints.streams)
+                .filter(|&streams| streams > 1),
+            pools: constraints
+                .filter(|constraints| constraints.has_pools)
+                .map(|constraints| constraints.pools.iter().map(PoolEntry::of).collect()),
             chunks,
             overwrites: problem
                 .requests()
@@ -248,11 +250,12 @@ impl From<Problem> for ProblemFile {
                 let optional = problem.optional_parts().iter().map(|part| entry(part, false));
                 some(required.chain(optional).collect())
             },
-            apart: demands.map(|demands| &demands.apart).filter(|apart| !apart.is_empty()).map(
-                |apart| {
+            apart: constraints
+                .map(|constraints| &constraints.apart)
+                .filter(|apart| !apart.is_empty())
+                .map(|apart| {
                     apart.iter().map(|group| group.iter().map(|&c| number(c)).collect()).collect()
-                },
-            ),
+                }),
         }
     }
 }
@@ -288,11 +291,11 @@ impl From<PoolEntry> for Pool {
 }
 
 impl ChunkEntry {
-    /// The entry with the demands on a chunk.
-    fn with(mut self, demands: &Demands, chunk: ChunkId) -> Self {
-        let of = demands.of(chunk);
-        let name = |pool: PoolId| demands.pools[pool.index()].name.clone();
-        if let Some(life) = demands.lives.get(chunk.index()) {
+    /// The entry with the constraints on a chunk.
+    fn with(mut self, constraints: &Constraints, chunk: ChunkId) -> Self {
+        let of = constraints.of(chunk);
+        let name = |pool: PoolId| constraints.pools[pool.index()].name.clone();
+        if let Some(life) = constraints.lives.get(chunk.index()) {
             self.begin = Moment::Clock(life.begin.to_vec());
             self.end = Moment::Clock(life.end.to_vec());
         }
@@ -310,7 +313,7 @@ impl ChunkEntry {
         });
         self.windows = Some(windows.collect::<Box<[_]>>()).filter(|windows| !windows.is_empty());
         self.pin = of.pin.map(|pin| {
-            let pool = Some(name(pin.pool)).filter(|_| demands.has_pools);
+            let pool = Some(name(pin.pool)).filter(|_| constraints.has_pools);
             Box::new(PinEntry { pool, offset: pin.offset })
         });
         self
@@ -332,8 +335,8 @@ impl ChunkEntry {
         keys.iter().find(|(_, used)| *used).map(|(key, _)| *key)
     }
 
-    /// Adds the demands of the entry to its chunk.
-    fn demand(
+    /// Adds the constraints of the entry to its chunk.
+    fn constrain(
         self,
         problem: &mut ProblemBuilder,
         chunk: ChunkId,
@@ -344,14 +347,14 @@ impl ChunkEntry {
             let index = index.and_then(|index| u16::try_from(index).ok());
             index.map(PoolId).ok_or_else(|| ProblemError::UnknownPool { pool: name.to_owned() })
         };
-        let demands = ChunkDemands {
+        let constraints = ChunkConstraints {
             alignment: self.alignment.unwrap_or(1),
             holes: self.holes.iter().flatten().map(|&[begin, end]| begin..end).collect(),
             windows: self
                 .windows
                 .iter()
                 .flatten()
-                .map(|w| super::demands::Window { steps: w.begin..w.end, bytes: w.low..w.high })
+                .map(|w| super::constraints::Window { steps: w.begin..w.end, bytes: w.low..w.high })
                 .collect(),
             pools: match &self.pools {
                 Some(names) => Some(names.iter().map(|n| find(n)).collect::<Result<_, _>>()?),
@@ -364,13 +367,13 @@ impl ChunkEntry {
                 }
                 Some(PinEntry { pool, offset }) => {
                     let pool = pool.as_deref().map_or(Ok(PoolId(0)), find)?;
-                    Some(super::demands::Place::new(pool, *offset))
+                    Some(super::constraints::Place::new(pool, *offset))
                 }
             },
             traffic: self.traffic,
             stream: self.stream.unwrap_or(0),
         };
-        problem.demand(chunk, demands);
+        problem.constrain(chunk, constraints);
         Ok(())
     }
 
@@ -434,7 +437,7 @@ impl TryFrom<ProblemFile> for Problem {
                 problem.clocks(chunk, before.into(), after.into(), stream);
             }
             if !is_plain {
-                entry.demand(&mut problem, chunk, &pools)?;
+                entry.constrain(&mut problem, chunk, &pools)?;
             }
         }
         let places = Places::new(numbers.iter().copied());

@@ -16,7 +16,7 @@ use crate::{
     Bytes, Problem, ProblemError, Step,
     problem::{
         ChunkId, LiveWeight, RejectReason, Request, align_up,
-        demands::{Part, Place},
+        constraints::{Part, Place},
     },
 };
 
@@ -50,7 +50,7 @@ impl Problem {
     /// the order given; the parts of a list are tried together first, then one by one.
     ///
     /// ```
-    /// use memplan::{Problem, problem::demands::Part};
+    /// use memplan::{Problem, problem::Part};
     ///
     /// let mut problem = Problem::builder();
     /// let (a, b) = (problem.chunk(0..3, 64), problem.chunk(1..3, 32));
@@ -133,7 +133,7 @@ impl Problem {
 
     /// The number of streams.
     fn streams(&self) -> usize {
-        self.demands().map_or(1, |demands| demands.streams)
+        self.constraints().map_or(1, |constraints| constraints.streams)
     }
 
     /// The problem with the optional parts that lie inside others at these places. Without them, if that is

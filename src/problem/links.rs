@@ -123,37 +123,8 @@ pub enum RejectReason {
     LargerBound,
     /// Too many chunks are joined to each other to try one more.
     TooManyJoined,
-}
-
-impl RejectReason {
-    /// All reasons, for tables in tests and documents.
-    pub const ALL: [Self; 25] = [
-        Self::NotLastReader,
-        Self::OverwritesAnother,
-        Self::OverwrittenByAnother,
-        Self::Displaced,
-        Self::Unordered,
-        Self::NotBefore,
-        Self::ClocksContradict,
-        Self::Empty,
-        Self::NothingShared,
-        Self::DoesNotFit,
-        Self::SavesNothing,
-        Self::KeptToTheEnd,
-        Self::OutsideThePool,
-        Self::Clash,
-        Self::PartOfTheOther,
-        Self::TwoPlaces,
-        Self::TwoPins,
-        Self::Pins,
-        Self::NoCommonPool,
-        Self::Misaligned,
-        Self::TooLarge,
-        Self::NotAllOfItsChunk,
-        Self::PartTwice,
-        Self::LargerBound,
-        Self::TooManyJoined,
-    ];
+    /// Another tensor of the operator shares bytes with what would be overwritten.
+    Alias,
 }
 
 impl fmt::Display for RejectReason {
@@ -184,6 +155,7 @@ impl fmt::Display for RejectReason {
             Self::PartTwice => "the same chunk is gathered twice",
             Self::LargerBound => "an overwrite would be lost and more bytes be alive at once",
             Self::TooManyJoined => "too many chunks are joined to try one more",
+            Self::Alias => "another tensor of the operator shares the overwritten bytes",
         })
     }
 }
@@ -229,7 +201,7 @@ impl Links {
             let request = requests[index];
             let Request { overwriter, overwritten, .. } = request;
             let present = overwriters[overwritten.index()].and_then(|c| taken[c.index()]);
-            let refusal = refuse(chunks, request).or_else(|| {
+            let reason = refuse(chunks, request).or_else(|| {
                 if taken[overwriter.index()].is_some() {
                     return Some(RejectReason::OverwritesAnother);
                 }
@@ -241,7 +213,7 @@ impl Links {
                     RejectReason::OverwrittenByAnother
                 })
             });
-            if let Some(reason) = refusal {
+            if let Some(reason) = reason {
                 dropped.push(Rejected { request: index, reason });
                 continue;
             }
@@ -333,7 +305,7 @@ fn displaces(chunks: &[Chunk], request: Request, present: Request) -> bool {
 }
 
 /// Walks every chain once, from its root. A chunk that begins below its root has no offset there;
-/// [bodies](super::demands::Body) say where it lies.
+/// bodies say where it lies.
 fn places(links: &[Option<Link>], overwriters: &[Option<ChunkId>]) -> Vec<(ChunkId, Bytes)> {
     let mut places: Vec<(ChunkId, Bytes)> =
         (0..links.len()).map(|c| (ChunkId::from_index(c), 0)).collect();

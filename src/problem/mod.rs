@@ -21,16 +21,16 @@
 mod bound;
 mod builder;
 mod choices;
-pub mod demands;
+mod collapse_streams;
+mod concat;
+pub(crate) mod constraints;
 mod error;
 #[cfg(feature = "serde")]
 mod file;
 mod footprint;
 mod gather;
 mod labels;
-mod later;
 mod lazy;
-mod linear;
 mod links;
 #[cfg(feature = "serde")]
 pub(crate) mod moment;
@@ -39,13 +39,14 @@ mod unconstrained;
 pub(crate) use bound::LiveWeight;
 pub use bound::{Bound, LiveBytes};
 pub use builder::ProblemBuilder;
+pub use concat::Shared;
+pub use constraints::{Clock, Feature, Part, Place, Pool, PoolId, Window};
 pub use error::ProblemError;
 #[cfg(feature = "serde")]
 pub use file::ProblemFile;
 pub use footprint::Segment;
 pub use gather::Gathered;
 pub use labels::{Ids, Labels};
-pub use later::Shared;
 pub use links::{Link, RejectReason, Rejected, Request};
 
 use std::sync::{Arc, OnceLock};
@@ -110,36 +111,40 @@ pub struct Problem {
     alignment: Bytes,
     padding: Bytes,
     steps: Step,
-    /// `None` if the problem is plain. Copies of a problem share it.
-    extra: Option<Arc<Extra>>,
+    /// `None` if the problem is unconstrained. Copies of a problem share it.
+    extra: Option<Arc<Constrained>>,
     /// Copies of a problem share it.
     derived: Arc<Derived>,
-    optional_parts: Vec<demands::Part>,
+    optional_parts: Vec<constraints::Part>,
 }
 
 /// What follows from a problem, computed when it is first needed.
 #[derive(Debug, Default, PartialEq)]
 struct Derived {
-    /// The heaviest crowd.
-    crowd: Lazy<demands::PeakSet>,
-    /// The bodies of a plain problem.
-    bodies: Lazy<Vec<demands::Body>>,
+    /// The heaviest peak set.
+    peak_set: Lazy<constraints::PeakSet>,
+    /// The bodies of an unconstrained problem.
+    bodies: Lazy<Vec<constraints::Body>>,
 }
 
-/// The demands of a problem that is not plain, and the bodies that follow from them.
+/// The constraints of a constrained problem, and the bodies that follow from them.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Extra {
-    pub(crate) demands: demands::Demands,
-    pub(crate) bodies: demands::Bodies,
+pub(crate) struct Constrained {
+    pub(crate) constraints: constraints::Constraints,
+    pub(crate) bodies: constraints::Bodies,
     pub(crate) refused: Vec<Rejected>,
     /// The problem in steps, if there is one.
     linear: Lazy<Option<Problem>>,
-    lives: Lazy<demands::BodyLives>,
+    lives: Lazy<constraints::BodyLifetimes>,
 }
 
-impl Extra {
-    fn new(demands: demands::Demands, bodies: demands::Bodies, refused: Vec<Rejected>) -> Self {
-        Self { demands, bodies, refused, linear: Lazy::default(), lives: Lazy::default() }
+impl Constrained {
+    fn new(
+        constraints: constraints::Constraints,
+        bodies: constraints::Bodies,
+        refused: Vec<Rejected>,
+    ) -> Self {
+        Self { constraints, bodies, refused, linear: Lazy::default(), lives: Lazy::default() }
     }
 }
 
@@ -213,7 +218,7 @@ impl Problem {
     pub(crate) fn link_in(
         &self,
         overwriter: ChunkId,
-        place: impl Fn(ChunkId) -> demands::Place,
+        place: impl Fn(ChunkId) -> constraints::Place,
     ) -> Option<Link> {
         self.link(overwriter).filter(|link| {
             let (new, old) = (place(overwriter), place(link.overwritten));
@@ -292,9 +297,9 @@ impl Problem {
         self.steps
     }
 
-    /// Returns whether the problem has no demands beyond sizes, lifetimes and overwrites.
+    /// Returns whether the problem has no constraints beyond sizes, lifetimes and overwrites.
     #[must_use]
-    pub fn is_plain(&self) -> bool {
+    pub fn is_unconstrained(&self) -> bool {
         self.extra.is_none()
     }
 
@@ -306,35 +311,35 @@ impl Problem {
 
     /// The chunks that must lie inside others, in the order given.
     #[must_use]
-    pub fn parts(&self) -> &[demands::Part] {
-        self.demands().map_or(&[], |demands| &demands.parts)
+    pub fn parts(&self) -> &[constraints::Part] {
+        self.constraints().map_or(&[], |constraints| &constraints.parts)
     }
 
     /// The chunks that may lie inside others, in the order given.
     #[must_use]
-    pub fn optional_parts(&self) -> &[demands::Part] {
+    pub fn optional_parts(&self) -> &[constraints::Part] {
         &self.optional_parts
     }
 
-    /// The pools, at least one: that of a plain problem has no limits.
+    /// The pools, at least one: that of an unconstrained problem has no limits.
     #[must_use]
-    pub fn pools(&self) -> &[demands::Pool] {
-        static PLAIN: OnceLock<[demands::Pool; 1]> = OnceLock::new();
-        match self.demands() {
-            Some(demands) => &demands.pools,
-            None => PLAIN.get_or_init(|| [demands::Pool::new("pool")]),
+    pub fn pools(&self) -> &[constraints::Pool] {
+        static PLAIN: OnceLock<[constraints::Pool; 1]> = OnceLock::new();
+        match self.constraints() {
+            Some(constraints) => &constraints.pools,
+            None => PLAIN.get_or_init(|| [constraints::Pool::new("pool")]),
         }
     }
 
     /// The bytes that operators move to and from a chunk.
     pub(crate) fn traffic(&self, chunk: ChunkId) -> Bytes {
-        let traffic = self.demands().and_then(|demands| demands.of(chunk).traffic);
+        let traffic = self.constraints().and_then(|constraints| constraints.of(chunk).traffic);
         traffic.unwrap_or(self.chunk(chunk).size)
     }
 
-    /// The demands of a problem that is not plain.
-    pub(crate) fn demands(&self) -> Option<&demands::Demands> {
-        self.extra.as_deref().map(|extra| &extra.demands)
+    /// The constraints of a constrained problem.
+    pub(crate) fn constraints(&self) -> Option<&constraints::Constraints> {
+        self.extra.as_deref().map(|extra| &extra.constraints)
     }
 
     /// Rounds a size or offset in bytes up to the alignment.
@@ -373,7 +378,7 @@ impl Problem {
         &self,
         chunks: &[ChunkId],
         requests: impl Iterator<Item = Request>,
-        parts: impl Iterator<Item = demands::Part>,
+        parts: impl Iterator<Item = constraints::Part>,
     ) -> Result<Self, ProblemError> {
         let place = |chunk: ChunkId| chunks.binary_search(&chunk).ok().map(ChunkId::from_index);
         let mut builder = Self::builder().alignment(self.alignment).padding(self.padding);
@@ -381,16 +386,17 @@ impl Problem {
             let Chunk { begin, end, size } = *self.chunk(chunk);
             builder.chunk(begin..end, size);
         }
-        if let Some(demands) = self.demands() {
-            builder.pools(demands.pools.clone());
-            builder.streams(demands.streams);
+        if let Some(constraints) = self.constraints() {
+            builder.pools(constraints.pools.clone());
+            builder.streams(constraints.streams);
             for (at, chunk) in chunks.iter().enumerate() {
                 let id = ChunkId::from_index(at);
-                let own = demands.of(*chunk).clone();
-                if let Some(demands::Life { begin, end }) = demands.lives.get(chunk.index()) {
+                let own = constraints.of(*chunk).clone();
+                if let Some(constraints::Life { begin, end }) = constraints.lives.get(chunk.index())
+                {
                     builder.life(id, begin.clone(), end.clone(), own.stream);
                 }
-                builder.demand(id, own);
+                builder.constrain(id, own);
             }
         }
         for request in requests {
@@ -418,7 +424,7 @@ impl Problem {
             alignment: self.alignment,
             padding: self.padding,
             steps: self.steps,
-            demands: self.extra.map(|extra| Box::new(Arc::unwrap_or_clone(extra).demands)),
+            constraints: self.extra.map(|extra| Box::new(Arc::unwrap_or_clone(extra).constraints)),
             optional_parts: self.optional_parts,
         }
     }

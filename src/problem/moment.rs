@@ -9,7 +9,7 @@ use serde::{
 
 use crate::Step;
 #[cfg(feature = "files")]
-use crate::problem::demands::{self, Clock};
+use crate::problem::constraints::{self, Clock};
 
 /// A time in a problem file: a step, or, on several streams, a clock.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,7 +35,7 @@ impl Moment {
     pub(crate) fn step(&self) -> Step {
         match self {
             Self::Step(step) => *step,
-            Self::Clock(clock) => demands::sum(clock),
+            Self::Clock(clock) => constraints::sum(clock),
         }
     }
 

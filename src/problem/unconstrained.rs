@@ -4,17 +4,17 @@ use std::sync::Arc;
 
 use crate::problem::{
     Labels, Links, Problem,
-    demands::{ChunkDemands, Demands},
+    constraints::{ChunkConstraints, Constraints},
 };
 
 impl Problem {
     /// The chunks and the accepted overwrites of a problem that has constraints, without its pools and pins, and without
     /// names. `None` if it has none, or other constraints than these and windows that cover their chunks.
     pub(crate) fn without_constraints(&self) -> Option<Self> {
-        let Demands { parts, apart, own, streams, .. } = self.demands()?;
-        let is_always_whole = |(demands, size): (&ChunkDemands, _)| {
-            let mut windows = demands.windows.iter();
-            demands.holes.is_empty() && windows.all(|window| window.bytes == (0..size))
+        let Constraints { parts, apart, own, streams, .. } = self.constraints()?;
+        let is_always_whole = |(constraints, size): (&ChunkConstraints, _)| {
+            let mut windows = constraints.windows.iter();
+            constraints.holes.is_empty() && windows.all(|window| window.bytes == (0..size))
         };
         let sizes = self.chunks.iter().map(|chunk| chunk.size);
         if *streams > 1

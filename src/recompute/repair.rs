@@ -30,7 +30,7 @@ pub(super) enum Over {
 }
 
 /// The drops that are tried at least.
-const FEW: usize = 12;
+const MIN_TRIALS: usize = 12;
 
 /// The part of the effort in which all may be tried.
 const AT_FIRST: f64 = 0.25;
@@ -70,7 +70,7 @@ impl Search<'_, '_, '_> {
             let is_first = self.effort.done_since(start) < AT_FIRST;
             let most = match trials {
                 Trials::AllAtFirst if is_first => usize::MAX,
-                _ => FEW,
+                _ => MIN_TRIALS,
             };
             let Some(changes) = self.best_drop(thresholds, most) else { return false };
             apply(thresholds, &changes);

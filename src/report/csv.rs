@@ -6,7 +6,7 @@ use crate::{
     Plan, Problem, Step,
     problem::{
         ChunkId,
-        demands::{ChunkDemands, Feature},
+        constraints::{ChunkConstraints, Feature},
     },
 };
 
@@ -43,13 +43,14 @@ pub fn write_plan_csv(
 /// If the writer fails.
 pub fn write_problem_csv(out: impl io::Write, problem: &Problem) -> io::Result<()> {
     let mut writer = writer(out);
-    let demands: &[ChunkDemands] = problem.demands().map_or(&[], |demands| &demands.own);
+    let constraints: &[ChunkConstraints] =
+        problem.constraints().map_or(&[], |constraints| &constraints.own);
     let pool = problem.pools().iter().map(|pool| pool.alignment).max();
     let common = problem.alignment().max(pool.unwrap_or(1));
     let optional = [
-        ("alignment", common > 1 || demands.iter().any(|of| of.alignment > 1)),
-        ("gaps", demands.iter().any(|of| !of.holes.is_empty() || !of.windows.is_empty())),
-        ("offset", demands.iter().any(|of| of.pin.is_some())),
+        ("alignment", common > 1 || constraints.iter().any(|of| of.alignment > 1)),
+        ("gaps", constraints.iter().any(|of| !of.holes.is_empty() || !of.windows.is_empty())),
+        ("offset", constraints.iter().any(|of| of.pin.is_some())),
     ];
     let headings = optional.iter().filter(|(_, is_needed)| *is_needed).map(|(heading, _)| *heading);
     let headings = ["id", "lower", "upper", "size"].into_iter().chain(headings);
@@ -57,7 +58,7 @@ pub fn write_problem_csv(out: impl io::Write, problem: &Problem) -> io::Result<(
     for id in problem.ids() {
         let chunk = problem.chunk(id);
         let times = times(Some(problem), id.index(), chunk.begin..chunk.end);
-        let own = demands.get(id.index());
+        let own = constraints.get(id.index());
         let alignment = own.map_or(common, |own| own.alignment.max(common));
         let pin = own.and_then(|own| own.pin).map(|pin| pin.offset.to_string());
         let values =
@@ -74,15 +75,15 @@ pub fn write_problem_csv(out: impl io::Write, problem: &Problem) -> io::Result<(
 /// without, do not count.
 #[must_use]
 pub fn not_in_csv(problem: &Problem) -> Option<Feature> {
-    let demands = problem.demands()?;
-    let mut pools = demands.pools.iter();
+    let constraints = problem.constraints()?;
+    let mut pools = constraints.pools.iter();
     [
-        (demands.pools.len() > 1, Feature::Pools),
+        (constraints.pools.len() > 1, Feature::Pools),
         (pools.clone().any(|pool| pool.capacity.is_some()), Feature::Capacity),
         (pools.clone().any(|pool| !pool.reserved.is_empty()), Feature::Reserved),
         (pools.any(|pool| pool.largest.is_some()), Feature::Largest),
-        (!demands.parts.is_empty(), Feature::Parts),
-        (!demands.apart.is_empty(), Feature::Apart),
+        (!constraints.parts.is_empty(), Feature::Parts),
+        (!constraints.apart.is_empty(), Feature::Apart),
     ]
     .into_iter()
     .find_map(|(is_used, feature)| is_used.then_some(feature))
@@ -90,7 +91,10 @@ pub fn not_in_csv(problem: &Problem) -> Option<Feature> {
 
 /// The lifetime of a chunk in steps or, if the problem runs on several streams, in clocks.
 fn times(problem: Option<&Problem>, chunk: usize, steps: Range<Step>) -> [String; 2] {
-    match problem.and_then(Problem::demands).and_then(|demands| demands.lives.get(chunk)) {
+    match problem
+        .and_then(Problem::constraints)
+        .and_then(|constraints| constraints.lives.get(chunk))
+    {
         Some(life) => [clock(&life.begin), clock(&life.end)],
         None => [steps.start.to_string(), steps.end.to_string()],
     }
@@ -102,7 +106,7 @@ fn clock(clock: &[Step]) -> String {
 }
 
 /// The holes and windows of a chunk in the order of their steps, such as `7-8 9-10@1:17`.
-fn gaps(of: &ChunkDemands) -> String {
+fn gaps(of: &ChunkConstraints) -> String {
     let holes = of.holes.iter().map(|hole| (hole, None));
     let windows = of.windows.iter().map(|window| (&window.steps, Some(&window.bytes)));
     let mut gaps: Vec<_> = holes.chain(windows).collect();

@@ -24,7 +24,7 @@ pub fn write_plan_file(out: impl io::Write, file: &PlanFile) -> io::Result<()> {
     write_json(out, file)
 }
 
-/// Writes a problem as `memplan-problem/1`, or `/2` if it is not plain.
+/// Writes a problem as `memplan-problem/1`, or `/2` if it is constrained.
 ///
 /// # Errors
 ///

@@ -8,7 +8,7 @@ use std::{
 
 use crate::{
     Bytes, OpSequence,
-    lower::{Lowered, LoweredPlace, Obstacle, Refused},
+    lower::{Lowered, LoweredPlace, RejectedTie},
     plan::PlannedCopies,
     problem::{ChunkId, RejectReason},
     report::{Size, count, fit::wrapped, printable},
@@ -66,7 +66,7 @@ pub fn operator_kinds(
     copies: &PlannedCopies,
 ) -> Vec<OperatorKind> {
     let copied: HashSet<&str> = copies.list.iter().map(|copy| &*copy.output).collect();
-    let mut refusals: HashMap<TensorId, &Refused> = HashMap::new();
+    let mut refusals: HashMap<TensorId, &RejectedTie> = HashMap::new();
     for refused in &lowered.refused {
         refusals.entry(refused.output).or_insert(refused);
     }
@@ -115,7 +115,7 @@ pub fn operator_kinds(
                 Place::New(by_default) => {
                     let refusal = refusals.get(&output).map(|refused| {
                         let reader = last_readers.of(refused).filter(|&reader| reader > step);
-                        let Some(reader) = reader else { return refused.obstacle.to_string() };
+                        let Some(reader) = reader else { return refused.reason.to_string() };
                         examples.entry(&*operator.kind).or_insert(reader);
                         READ_LATER.to_owned()
                     });
@@ -234,8 +234,8 @@ impl<'a> LastReaders<'a> {
     }
 
     /// The last reader of an input that is not overwritten because it has later readers.
-    fn of(&self, refused: &Refused) -> Option<usize> {
-        let is_late = refused.obstacle == Obstacle::RejectReason(RejectReason::NotLastReader);
+    fn of(&self, refused: &RejectedTie) -> Option<usize> {
+        let is_late = refused.reason == RejectReason::NotLastReader;
         is_late.then(|| self.of_chunk.get(&self.chunk(refused.input)?).copied())?
     }
 }
@@ -243,7 +243,8 @@ impl<'a> LastReaders<'a> {
 /// The number of inputs that lie inside each chunk.
 fn parts_inside(lowered: &Lowered) -> HashMap<ChunkId, usize> {
     let mut inside = HashMap::new();
-    for part in lowered.problem.demands().into_iter().flat_map(|demands| &demands.parts) {
+    for part in lowered.problem.constraints().into_iter().flat_map(|constraints| &constraints.parts)
+    {
         *inside.entry(part.whole).or_default() += 1;
     }
     inside

@@ -215,21 +215,21 @@ fn cheapest(
             }
         }
         if strategy == Strategy::Pushdown {
-            mend(problem, &mut best, bound, &limits.after(start), observer);
+            repair_peaks(problem, &mut best, bound, &limits.after(start), observer);
         }
         if best.as_ref().is_some_and(|&(smallest, _)| smallest <= bound) {
             break;
         }
     }
     // A packing by another planner has other crowded steps.
-    if best.as_ref().is_some_and(|(_, layout)| !is_mended(layout)) {
-        mend(problem, &mut best, bound, &limits.after(start), observer);
+    if best.as_ref().is_some_and(|(_, layout)| !is_repaired(layout)) {
+        repair_peaks(problem, &mut best, bound, &limits.after(start), observer);
     }
     (best, slowest)
 }
 
-/// Mends the best layout of a large problem, if it is above the bound.
-fn mend(
+/// Repairs the peaks of the best layout of a large problem, if it is above the bound.
+fn repair_peaks(
     problem: &Problem,
     best: &mut Option<(Bytes, Layout)>,
     bound: Bytes,
@@ -238,18 +238,18 @@ fn mend(
 ) {
     let Some((pool, layout)) = best else { return };
     let is_late = limits.time == Some(Duration::ZERO);
-    if *pool <= bound || is_late || !search::is_mended(problem) {
+    if *pool <= bound || is_late || !search::is_large(problem) {
         return;
     }
-    let found = search::mended(problem, layout, bound, limits, observer);
-    debug!(target: "memplan::best", pool = found.pool_size, nodes = found.nodes, "mended");
+    let found = search::with_repaired_peaks(problem, layout, bound, limits, observer);
+    debug!(target: "memplan::best", pool = found.pool_size, nodes = found.nodes, "repaired");
     if found.pool_size < *pool {
         *best = Some((found.pool_size, Layout { winner: Some(Strategy::Optimal), ..found.layout }));
     }
 }
 
-/// Returns whether a layout was mended, or mending could not improve it.
-fn is_mended(layout: &Layout) -> bool {
+/// Returns whether a layout was repaired, or repairing could not improve it.
+fn is_repaired(layout: &Layout) -> bool {
     matches!(layout.winner, Some(Strategy::Optimal | Strategy::Pushdown))
 }
 

@@ -1,7 +1,7 @@
 //! Blocks: the fastest packing on several streams, or around pins and reserved bytes, that shares memory, for where
 //! there is no time for a better one.
 //!
-//! **Idea.** As with [size classes](super::size_classes) for plain problems, the program is replayed with an allocator
+//! **Idea.** As with [size classes](super::size_classes) for unconstrained problems, the program is replayed with an allocator
 //! that rounds every size up to one of four classes per power of two. All blocks lie above pins and reserved bytes, in a
 //! pool without a capacity. A body takes a free block of its class whose last body is over, on every stream, before it
 //! begins. Each stream has its own free blocks, and few are looked at. If none is over, a new one is made at the top.
@@ -17,13 +17,14 @@ use crate::{
     Bytes, Limits, Observer, Problem,
     monitor::Monitor,
     plan::Layout,
-    problem::demands::{
-        AllowedPool, Body, BodyLives, Place, Pool, PoolId, by_sum, in_chains, is_over, wide_sum,
+    problem::constraints::{
+        AllowedPool, Body, BodyLifetimes, Place, Pool, PoolId, by_sum, happens_before, in_chains,
+        wide_sum,
     },
 };
 
 /// Packing more bodies in blocks takes as long as the grace of a first layout.
-const MANY: u32 = 250_000;
+const MAX_IN_GRACE: u32 = 250_000;
 
 /// The time that packing in blocks, and all that follows, takes for each body.
 const TIME: Duration = Duration::from_nanos(400);
@@ -39,7 +40,7 @@ pub(crate) fn monitor<'a>(
     observer: Observer<'a>,
 ) -> Monitor<'a> {
     let monitor = Monitor::new(limits, observer);
-    match within.map(|_| count(problem)).filter(|&bodies| bodies > MANY) {
+    match within.map(|_| count(problem)).filter(|&bodies| bodies > MAX_IN_GRACE) {
         Some(bodies) => monitor.keeping(bodies * TIME).without_grace(),
         None => monitor,
     }
@@ -62,7 +63,7 @@ pub(crate) fn layout_if_late(
 
 /// Around pins and reserved bytes, in several pools and on one stream, no more bodies than these are placed one by one,
 /// however late it is. That takes little time and mostly fewer bytes, and in several pools, there is less traffic.
-pub(crate) const FEW: usize = if cfg!(test) { 8 } else { 20_000 };
+pub(crate) const MAX_SINGLY: usize = if cfg!(test) { 8 } else { 20_000 };
 
 /// A pool without limits that all bodies allow, in which they can be packed in blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,21 +74,21 @@ pub(crate) struct BlockPool {
 }
 
 impl BlockPool {
-    /// The first such pool; `None` with [few](FEW) bodies.
+    /// The first such pool; `None` with [few](MAX_SINGLY) bodies.
     pub(crate) fn of(problem: &Problem) -> Option<Self> {
-        let demands = problem.demands()?;
-        let is_bare = demands.streams > 1
-            && matches!(&*demands.pools, [pool] if pool.reserved.is_empty())
+        let constraints = problem.constraints()?;
+        let is_bare = constraints.streams > 1
+            && matches!(&*constraints.pools, [pool] if pool.reserved.is_empty())
             && problem.fixed_bodies().next().is_none();
-        let is_few = !is_bare && problem.bodies().len() <= FEW;
+        let is_few = !is_bare && problem.bodies().len() <= MAX_SINGLY;
         // Buffers have a size each, and chunks kept apart have it even where they need no bytes.
-        let has_buffers = demands.pools.iter().any(|pool| pool.largest.is_some());
-        if is_few || has_buffers || !demands.apart.is_empty() {
+        let has_buffers = constraints.pools.iter().any(|pool| pool.largest.is_some());
+        if is_few || has_buffers || !constraints.apart.is_empty() {
             return None;
         }
         let is_free = |pool: &Pool| pool.capacity.is_none();
         let ids = (0..).map(PoolId);
-        ids.zip(&demands.pools).filter(|(_, pool)| is_free(pool)).find_map(|(id, pool)| {
+        ids.zip(&constraints.pools).filter(|(_, pool)| is_free(pool)).find_map(|(id, pool)| {
             let floor = pool.reserved.iter().map(|range| range.end).max().unwrap_or(0);
             let within = Self { id, floor };
             // Rounded up, sizes near the limits of 64 bits could exceed them.
@@ -153,7 +154,7 @@ fn pack(
     places: &mut [Place],
 ) -> Option<()> {
     let bodies = problem.bodies();
-    let BodyLives { lives, bodies: body_of, idle, .. } = problem.body_lives()?;
+    let BodyLifetimes { lives, bodies: body_of, idle, .. } = problem.body_lives()?;
     let mut class_of = vec![NONE; bodies.len()];
     let (mut classes, mut numbers) = (Vec::new(), BTreeMap::new());
     for (at, body) in bodies.iter().enumerate() {
@@ -200,7 +201,7 @@ fn pack(
         }
         // With few exceptions, chains are the streams of the program. The exceptions are one more stream.
         let stream = u32::try_from(chain.map_or(0, |chain| chain + 1)).ok()?;
-        let found = free.take(class, stream, |last| is_over(lives.end(last), begin));
+        let found = free.take(class, stream, |last| happens_before(lives.end(last), begin));
         let offset = if let Some(last) = found {
             blocks[last].offset
         } else {
@@ -249,7 +250,12 @@ impl FreeBlocks {
     }
 
     /// Takes a block, if possible one of a stream, of those that became free last or first.
-    fn take(&mut self, class: u32, stream: u32, is_over: impl Fn(usize) -> bool) -> Option<usize> {
+    fn take(
+        &mut self,
+        class: u32,
+        stream: u32,
+        happens_before: impl Fn(usize) -> bool,
+    ) -> Option<usize> {
         let (streams, stream) = (&mut self.0[class as usize], stream as usize);
         let count = streams.len();
         (stream..stream + count.min(MAX_STREAMS)).find_map(|other| {
@@ -257,7 +263,7 @@ impl FreeBlocks {
             let len = blocks.len();
             let newest = (len.saturating_sub(NEWEST)..len).rev();
             let oldest = 0..OLDEST.min(len.saturating_sub(NEWEST));
-            let at = newest.chain(oldest).find(|&at| is_over(blocks[at]))?;
+            let at = newest.chain(oldest).find(|&at| happens_before(blocks[at]))?;
             blocks.remove(at)
         })
     }
@@ -271,7 +277,7 @@ mod tests {
     use crate::{
         Plan, Step,
         problem::{ChunkId, ProblemBuilder},
-        search::statement::Statement,
+        search::pool_instance::PoolInstance,
         verify::verify,
     };
 
@@ -286,10 +292,10 @@ mod tests {
 
     /// The places if all bodies are packed above an offset.
     fn places(problem: &Problem, top: Bytes) -> Vec<Place> {
-        let statement = Statement::of(problem);
-        let mut places = vec![Place::default(); statement.bodies.len()];
+        let instance = PoolInstance::of(problem);
+        let mut places = vec![Place::default(); instance.bodies.len()];
         let all: Vec<usize> = (0..places.len()).rev().collect();
-        pack_above(problem, statement.block_pool.unwrap(), &all, top, &mut places).unwrap();
+        pack_above(problem, instance.block_pool.unwrap(), &all, top, &mut places).unwrap();
         places
     }
 
@@ -380,7 +386,7 @@ mod tests {
             let problem = problem.build().unwrap();
             let within = BlockPool::of(&problem);
             if within.is_none() {
-                refused += u32::from(problem.bodies().len() > FEW);
+                refused += u32::from(problem.bodies().len() > MAX_SINGLY);
                 return Ok(());
             }
             assert_eq!(within, Some(BlockPool { id: large, floor: low + 32 }));
@@ -437,13 +443,13 @@ mod tests {
 
     #[test]
     fn bodies_are_packed_in_blocks_in_the_first_pool_without_limits_that_all_allow() {
-        let found = |bodies: usize, demand: &dyn Fn(&mut ProblemBuilder)| {
+        let found = |bodies: usize, constrain: &dyn Fn(&mut ProblemBuilder)| {
             let mut problem = Problem::builder();
             problem.streams(2);
             for _ in 0..bodies {
                 add(&mut problem, 8, [0, 0]..[1, 1]);
             }
-            demand(&mut problem);
+            constrain(&mut problem);
             BlockPool::of(&problem.build().unwrap()).map(|pool| (pool.id.0, pool.floor))
         };
         let ids = [0, 1].map(ChunkId::from_index);
@@ -459,9 +465,9 @@ mod tests {
         let apart = |problem: &mut ProblemBuilder| _ = problem.apart(ids);
         let huge = |problem: &mut ProblemBuilder| add(problem, 1 << 62, [0, 0]..[1, 1]);
         let check =
-            |demand: &dyn Fn(&mut ProblemBuilder), expected: Option<(u16, Bytes)>, with_few| {
-                assert_eq!(found(FEW + 1, demand), expected);
-                assert_eq!(found(2, demand), expected.filter(|_| with_few));
+            |constrain: &dyn Fn(&mut ProblemBuilder), expected: Option<(u16, Bytes)>, with_few| {
+                assert_eq!(found(MAX_SINGLY + 1, constrain), expected);
+                assert_eq!(found(2, constrain), expected.filter(|_| with_few));
             };
         check(&|_| (), Some((0, 0)), true);
         check(&with(Pool::new("a")), Some((0, 0)), true);
@@ -472,7 +478,7 @@ mod tests {
         check(&apart, None, false);
         check(&huge, None, false);
         check(&two(1), Some((1, 0)), false);
-        assert_eq!(found(FEW + 1, &two(0)), None);
+        assert_eq!(found(MAX_SINGLY + 1, &two(0)), None);
     }
 
     /// With many bodies, a packing ends so early that packing the rest in blocks keeps the limit, and does not begin
@@ -482,7 +488,7 @@ mod tests {
         let mut problem = Problem::builder();
         problem.streams(2);
         add(&mut problem, 8, [0, 0]..[1, 7]);
-        for at in 0..u64::from(MANY) {
+        for at in 0..u64::from(MAX_IN_GRACE) {
             add(&mut problem, 8, [at, 0]..[at + 1, 0]);
         }
         let problem = problem.build().unwrap();
@@ -491,10 +497,10 @@ mod tests {
             let monitor = monitor(&problem, within, &limits, Observer::default());
             (monitor.left().unwrap(), layout_if_late(&problem, within, &monitor).is_some())
         };
-        let (hour, kept) = (Duration::from_hours(1), MANY * TIME);
+        let (hour, kept) = (Duration::from_hours(1), MAX_IN_GRACE * TIME);
         let (left, in_blocks) = within(hour);
         assert!(left + kept <= hour && !in_blocks);
         assert_eq!(within(kept / 2), (Duration::ZERO, true));
-        assert!(within(kept + MANY * MIN_TIME).1);
+        assert!(within(kept + MAX_IN_GRACE * MIN_TIME).1);
     }
 }

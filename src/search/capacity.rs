@@ -2,7 +2,7 @@
 
 use crate::search::{
     control::{
-        ladder,
+        limit_schedule,
         threads::{self, Incumbent},
     },
     cores,
@@ -116,14 +116,21 @@ pub(super) fn decide(
     if let Some(offsets) = packing.offsets {
         return Decision { bases: Some(bases(offsets)), refuted: false, nodes: contracted };
     }
-    let board = Incumbent::new(limit, limit + inst.align);
-    let mut stop =
-        |nodes, _| monitor.stop(nodes + board.worker_nodes(), inst.bound() * inst.unit, capacity);
-    let nodes = threads::together(limits.threads, &board, &mut stop, |thread, stop| {
-        ladder::ask(&inst, thread, limits.effort().saturating_sub(contracted), &board, stop)
+    let incumbent = Incumbent::new(limit, limit + inst.align);
+    let mut stop = |nodes, _| {
+        monitor.stop(nodes + incumbent.worker_nodes(), inst.bound() * inst.unit, capacity)
+    };
+    let nodes = threads::together(limits.threads, &incumbent, &mut stop, |thread, stop| {
+        limit_schedule::ask(
+            &inst,
+            thread,
+            limits.effort().saturating_sub(contracted),
+            &incumbent,
+            stop,
+        )
     });
-    monitor.add(nodes + board.worker_nodes());
-    let refuted = board.standing().bound > limit;
-    let bases = board.into_offsets().filter(|_| !refuted).map(bases);
+    monitor.add(nodes + incumbent.worker_nodes());
+    let refuted = incumbent.snapshot().bound > limit;
+    let bases = incumbent.into_offsets().filter(|_| !refuted).map(bases);
     Decision { bases, refuted, nodes: contracted + nodes }
 }

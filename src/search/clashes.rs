@@ -8,21 +8,21 @@ use std::{cmp::Reverse, slice};
 
 use crate::{
     Bytes,
-    problem::demands::{TimedBoxes, ranks},
+    problem::constraints::{TimedBoxes, ranks},
     search::{
-        clock_tree_space::{ClockTreeSpace, Meeting},
+        clock_tree_space::{ClockTreeSpace, Overlap},
         merge,
     },
 };
 
 /// Bodies with fewer boxes, on average, are compared box by box.
-const MANY_BOXES: usize = 8;
+const MIN_BOXES: usize = 8;
 
 /// The most ranges of offsets that are found, before those of two bodies are merged.
 const MAX_FOUND: usize = 1 << 24;
 
 /// Ranges of two bodies are merged when there are as many.
-const MANY_RANGES: usize = 1 << 16;
+const MAX_RANGES: usize = 1 << 16;
 
 /// Differences of offsets are signed.
 const HIGHEST: Bytes = 1 << 62;
@@ -49,7 +49,7 @@ impl Clashes {
             levels += before * (1 + count.max(1).ilog2() as usize);
             before += count;
         }
-        let is_some = count >= MANY_BOXES * boxes.len() && levels <= MAX_FOUND;
+        let is_some = count >= MIN_BOXES * boxes.len() && levels <= MAX_FOUND;
         is_some.then(|| Self::between_all(boxes)).flatten()
     }
 
@@ -77,7 +77,7 @@ impl Clashes {
                     if found > MAX_FOUND {
                         return None;
                     }
-                    if all.len() > MANY_RANGES {
+                    if all.len() > MAX_RANGES {
                         merge(&mut all);
                     }
                 }
@@ -118,7 +118,7 @@ fn by_boxes(boxes: &[TimedBoxes]) -> Vec<usize> {
 }
 
 /// The offsets at which the bytes of a box meet some of the runs.
-fn ranges(meeting: &Meeting<'_>) -> impl Iterator<Item = (i64, i64)> {
+fn ranges(meeting: &Overlap<'_>) -> impl Iterator<Item = (i64, i64)> {
     let [start, end] = [meeting.own.bytes.start, meeting.own.bytes.end].map(u64::cast_signed);
     let range =
         move |&(low, high): &(Bytes, Bytes)| (start - high.cast_signed(), end - low.cast_signed());

@@ -10,8 +10,8 @@ use std::{cmp::Reverse, collections::BinaryHeap};
 
 use crate::{
     Bytes,
-    problem::demands::{BoxTree, TimedBox, TimedBoxes},
-    search::runs::Runs,
+    problem::constraints::{BoxTree, TimedBox, TimedBoxes},
+    search::interval_set::IntervalSet,
 };
 
 /// The boxes that are added between two looks at the time.
@@ -23,16 +23,16 @@ pub(super) struct ClockTreeSpace<'a> {
     places: &'a [Vec<usize>],
     tree: BoxTree,
     /// By node: the bytes of the boxes below it.
-    taken: Vec<Runs>,
+    taken: Vec<IntervalSet>,
 }
 
 /// Bytes of a new box, and runs that it must not share bytes with.
-pub(super) struct Meeting<'a> {
+pub(super) struct Overlap<'a> {
     pub(super) own: &'a TimedBox,
     pub(super) runs: &'a [(Bytes, Bytes)],
 }
 
-impl Meeting<'_> {
+impl Overlap<'_> {
     /// Goes on to the next run from `offset` on that the box would share bytes with: the first offset at
     /// which it does, and the first above that at which it no longer does.
     fn next(&mut self, offset: Bytes) -> Option<(Bytes, Bytes)> {
@@ -70,7 +70,7 @@ pub(super) fn visited(
 impl<'a> ClockTreeSpace<'a> {
     pub(super) fn new(places: &'a [Vec<usize>], streams: usize) -> Self {
         let tree = BoxTree::new(places.iter().map(Vec::len).sum(), streams);
-        let taken = vec![Runs::default(); tree.len()];
+        let taken = vec![IntervalSet::default(); tree.len()];
         Self { places, tree, taken }
     }
 
@@ -85,10 +85,10 @@ impl<'a> ClockTreeSpace<'a> {
     }
 
     /// The bytes of all that is alive together with each of the boxes.
-    pub(super) fn meetings<'b>(&'b self, boxes: &'b [TimedBox]) -> Vec<Meeting<'b>> {
-        let mut meetings: Vec<Meeting<'b>> = Vec::new();
+    pub(super) fn meetings<'b>(&'b self, boxes: &'b [TimedBox]) -> Vec<Overlap<'b>> {
+        let mut meetings: Vec<Overlap<'b>> = Vec::new();
         for own in boxes {
-            let meet = |node: usize| meetings.push(Meeting { own, runs: &self.taken[node].0 });
+            let meet = |node: usize| meetings.push(Overlap { own, runs: &self.taken[node].0 });
             self.tree.visit(own, meet);
         }
         meetings
@@ -96,7 +96,7 @@ impl<'a> ClockTreeSpace<'a> {
 
     /// The lowest offset at which boxes lie above all that is alive together with them.
     pub(super) fn top_over(&self, boxes: &[TimedBox]) -> Bytes {
-        let top = |meeting: Meeting<'_>| {
+        let top = |meeting: Overlap<'_>| {
             let top = meeting.runs.last().map_or(0, |run| run.1);
             top.saturating_sub(meeting.own.bytes.start)
         };
@@ -112,7 +112,7 @@ impl<'a> ClockTreeSpace<'a> {
         round_up: impl Fn(Bytes) -> Option<Bytes>,
     ) -> Option<Bytes> {
         let mut meetings = self.meetings(boxes);
-        let first = |(at, meeting): (usize, &mut Meeting<'_>)| {
+        let first = |(at, meeting): (usize, &mut Overlap<'_>)| {
             meeting.next(offset).map(|range| Reverse((range, at)))
         };
         let mut next: BinaryHeap<_> = meetings.iter_mut().enumerate().filter_map(first).collect();
@@ -135,12 +135,12 @@ mod tests {
         Step,
         problem::{
             Problem,
-            demands::{concurrent, ranks},
+            constraints::{concurrent, ranks},
         },
         search::{
             clashes::{Clashes, InPairs},
             in_spans::InSpans,
-            statement::Statement,
+            pool_instance::PoolInstance,
             time_buckets::TimeBuckets,
         },
     };
@@ -224,13 +224,13 @@ mod tests {
             problem.clocks(chunk, begin.into(), end.into(), at % 4);
         }
         let problem = problem.build().unwrap();
-        let statement = Statement::of(&problem);
-        let places = ranks(&statement.boxes);
+        let instance = PoolInstance::of(&problem);
+        let places = ranks(&instance.boxes);
         let mut taken = ClockTreeSpace::new(&places, 4);
-        for (body, boxes) in statement.boxes.iter().enumerate() {
+        for (body, boxes) in instance.boxes.iter().enumerate() {
             taken.take(body, boxes, 0);
         }
-        for boxes in &statement.boxes {
+        for boxes in &instance.boxes {
             // Ten levels of nodes for each of the other streams at most, and few boxes of its own.
             assert!(taken.meetings(boxes).len() <= 3 * 10 + 8);
         }

@@ -4,8 +4,8 @@
 use crate::search::schedule::WORK_PER_NODE;
 use crate::search::{
     Stage,
-    anew::{Anew, is_near},
-    climb::climb_and_complete,
+    repack::{Repack, is_near},
+    tighten::tighten_and_complete,
     under_way::Search,
 };
 use crate::{Bytes, Limits, problem::ChunkId};
@@ -57,20 +57,20 @@ pub fn search_cores(
         }
         searched = core.len();
         let limits = limits.nodes(nodes);
-        let climb = climb_and_complete(search, &core, &limits);
-        left = left.saturating_sub(climb.nodes);
+        let found = tighten_and_complete(search, &core, &limits);
+        left = left.saturating_sub(found.nodes);
         if search.is_over() {
             return;
         }
-        if climb.is_too_large {
+        if found.is_too_large {
             most_chains = core.len() - 1;
             break;
         }
     }
     let mut limits = limits.nodes(limits.effort().saturating_sub(FIRST_SHARE));
-    if let Some(mut anew) = Anew::new(search, roots) {
+    if let Some(mut repack) = Repack::new(search, roots) {
         let nodes = (limits.effort() / 2).min(MAX_EJECTED);
-        let ejected = anew.eject(search, nodes, anew.on_top(is_default));
+        let ejected = repack.eject(search, nodes, repack.on_top(is_default));
         limits = limits.nodes(limits.effort().saturating_sub(ejected));
     }
     if search.is_over() {
@@ -105,16 +105,16 @@ fn search_more_cores(search: &mut Search<'_, '_>, mut open: Vec<&Vec<ChunkId>>, 
             let weight = node_weight(core.len());
             let limits = limits.nodes(share.min(left) / weight);
             let before = search.greedy.work();
-            let climb = climb_and_complete(search, core, &limits);
+            let found = tighten_and_complete(search, core, &limits);
             if search.is_over() {
                 return;
             }
             let completed = (search.greedy.work() - before) / WORK_PER_NODE;
-            let cost = climb.nodes.saturating_mul(weight) + completed + chains;
+            let cost = found.nodes.saturating_mul(weight) + completed + chains;
             left = left.saturating_sub(cost);
-            if climb.is_too_large {
+            if found.is_too_large {
                 open.truncate(at);
-            } else if climb.is_over {
+            } else if found.is_over {
                 // A core that is packed at the bound is done.
                 open.remove(at);
             } else {

@@ -13,7 +13,7 @@ pub enum Verdict {
     /// There is no packing.
     Refuted,
     /// The budget is spent.
-    Spent,
+    NodeLimit,
 }
 
 /// The nodes that a search counts: a node that examines many bodies or pairs counts for several.

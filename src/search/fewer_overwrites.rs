@@ -15,10 +15,10 @@ use crate::{
     problem::{Bound, ChunkId, LiveBytes, Request},
 };
 
-/// Returns the chunks of a plain problem with fewer overwrites of a part, and with the same lower bound and peak step;
+/// Returns the chunks of an unconstrained problem with fewer overwrites of a part, and with the same lower bound and peak step;
 /// `None` if all overwrites must stay.
 pub(super) fn with_fewer_overwrites(problem: &Problem) -> Option<Problem> {
-    if !problem.is_plain() || !problem.has_links() {
+    if !problem.is_unconstrained() || !problem.has_links() {
         return None;
     }
     let bound = problem.lower_bound();

@@ -17,12 +17,12 @@ use crate::{
     PlanError, Problem, Step,
     monitor::Monitor,
     plan::Layout,
-    problem::demands::{AllowedPool, Body, Place, PoolId, TimedBox},
+    problem::constraints::{AllowedPool, Body, Place, PoolId, TimedBox},
     search::{
         Limits, Observer, Stage,
         blocks::{self, BlockPool},
-        room::Room,
-        statement::{Statement, Times},
+        pool_instance::{PoolInstance, Times},
+        pool_space::PoolSpace,
     },
 };
 
@@ -66,7 +66,7 @@ pub(crate) struct Packed {
 ///
 /// # Errors
 ///
-/// If in every order some body finds no place; a plain problem always has one.
+/// If in every order some body finds no place; an unconstrained problem always has one.
 pub fn layout(problem: &Problem) -> Result<Layout, PlanError> {
     layout_within(problem, &Limits::default(), Observer::default())
 }
@@ -78,21 +78,21 @@ pub(crate) fn layout_within(
     observer: Observer<'_>,
 ) -> Result<Layout, PlanError> {
     let mut monitor = blocks::monitor(problem, BlockPool::of(problem), limits, observer);
-    let statement = Statement::until(problem, &mut || monitor.is_overdue());
-    let packed = packed(&statement, &mut monitor)?;
-    Ok(Layout::from_bodies(problem, statement.bodies, &packed.places))
+    let instance = PoolInstance::until(problem, &mut || monitor.is_overdue());
+    let packed = packed(&instance, &mut monitor)?;
+    Ok(Layout::from_bodies(problem, instance.bodies, &packed.places))
 }
 
 /// The best packing of all orders, or of those for which there is time. If there is none even for the first, the rest
 /// of its bodies is packed in [blocks], or each is put on top of those that may be alive together with it.
 pub(super) fn packed(
-    statement: &Statement<'_>,
+    instance: &PoolInstance<'_>,
     monitor: &mut Monitor<'_>,
 ) -> Result<Packed, PlanError> {
-    let Statement { problem, bodies, boxes, .. } = statement;
+    let PoolInstance { problem, bodies, boxes, .. } = instance;
     let figures = OnceCell::new();
     let figures_of = || -> Vec<Figures> {
-        bodies.iter().zip(boxes).map(|(body, boxes)| figures_of(statement, body, boxes)).collect()
+        bodies.iter().zip(boxes).map(|(body, boxes)| figures_of(instance, body, boxes)).collect()
     };
     let mut best: Option<Packed> = None;
     let mut failure = None;
@@ -103,7 +103,7 @@ pub(super) fn packed(
         }
         let mut order: Vec<usize> = (0..bodies.len()).collect();
         // In blocks, bodies are packed in order of time.
-        if !(statement.block_pool.is_some() && best.is_none() && monitor.is_overdue()) {
+        if !(instance.block_pool.is_some() && best.is_none() && monitor.is_overdue()) {
             let figures = figures.get_or_init(figures_of);
             order.sort_by_cached_key(|&at| {
                 (Reverse(bodies[at].fixed.is_some()), Reverse(key(&figures[at])))
@@ -111,7 +111,7 @@ pub(super) fn packed(
         }
         let stop = &mut || if best.is_some() { monitor.must_stop() } else { monitor.is_overdue() };
         let late = if best.is_some() { Late::Stop } else { Late::Finish };
-        match pack(statement, &order, late, stop) {
+        match pack(instance, &order, late, stop) {
             Ok(places) => {
                 let objective = Layout::from_bodies(problem, bodies, &places).objective(problem);
                 if best.as_ref().is_none_or(|best| objective < best.objective) {
@@ -131,16 +131,16 @@ pub(super) fn packed(
 
 /// Packs in one order; `None` if some body finds no place, or the search must stop.
 pub(super) fn pack_in(
-    statement: &Statement<'_>,
+    instance: &PoolInstance<'_>,
     order: Vec<usize>,
     monitor: &mut Monitor<'_>,
 ) -> Option<Packed> {
-    let places = pack(statement, &order, Late::Stop, &mut || monitor.must_stop()).ok()?;
-    let layout = Layout::from_bodies(statement.problem, statement.bodies, &places);
-    Some(Packed { order, objective: layout.objective(statement.problem), places })
+    let places = pack(instance, &order, Late::Stop, &mut || monitor.must_stop()).ok()?;
+    let layout = Layout::from_bodies(instance.problem, instance.bodies, &places);
+    Some(Packed { order, objective: layout.objective(instance.problem), places })
 }
 
-fn figures_of(statement: &Statement<'_>, body: &Body, boxes: &[TimedBox]) -> Figures {
+fn figures_of(instance: &PoolInstance<'_>, body: &Body, boxes: &[TimedBox]) -> Figures {
     let sum = |clock: &[Step]| clock.iter().map(|&step| u128::from(step)).sum::<u128>();
     let begin = boxes.iter().map(|b| sum(&b.begin)).min().unwrap_or(0);
     let end = boxes.iter().map(|b| sum(&b.end)).max().unwrap_or(0);
@@ -148,7 +148,7 @@ fn figures_of(statement: &Statement<'_>, body: &Body, boxes: &[TimedBox]) -> Fig
         (sum(&b.end) - sum(&b.begin)).saturating_mul((b.bytes.end - b.bytes.start).into())
     };
     let cost =
-        |pool: Option<&AllowedPool>| pool.map_or(0, |allowed| statement.cost(body, allowed.pool));
+        |pool: Option<&AllowedPool>| pool.map_or(0, |allowed| instance.cost(body, allowed.pool));
     let (first, last) = (cost(body.pools.first()), cost(body.pools.last()));
     Figures {
         extent: body.extent.into(),
@@ -181,20 +181,20 @@ enum Unpacked {
 
 /// Places all bodies in an order. `stop` returns whether it is late.
 fn pack(
-    statement: &Statement<'_>,
+    instance: &PoolInstance<'_>,
     order: &[usize],
     late: Late,
     stop: &mut dyn FnMut() -> bool,
 ) -> Result<Vec<Place>, Unpacked> {
-    let Statement { pools, bodies, boxes, .. } = statement;
+    let PoolInstance { pools, bodies, boxes, .. } = instance;
     let mut places = vec![Place::default(); bodies.len()];
     let finish = |mut places: Vec<Place>, block_pool, rest: &[usize], top| {
-        let packed = blocks::pack_above(statement.problem, block_pool, rest, top, &mut places);
+        let packed = blocks::pack_above(instance.problem, block_pool, rest, top, &mut places);
         let nowhere = || Unpacked::NoPlace(rest.first().copied().unwrap_or(0));
         packed.map(|()| places).ok_or_else(nowhere)
     };
-    if let Some(block_pool) = statement.block_pool
-        && (matches!(statement.times, Times::Unknown) || stop())
+    if let Some(block_pool) = instance.block_pool
+        && (matches!(instance.times, Times::Unknown) || stop())
     {
         return match late {
             Late::Stop => Err(Unpacked::Stopped),
@@ -202,8 +202,8 @@ fn pack(
         };
     }
     let ids = (0..).map(PoolId);
-    let mut rooms: Vec<Room<'_>> =
-        ids.zip(pools.iter()).map(|(id, pool)| Room::new(statement, id, pool)).collect();
+    let mut rooms: Vec<PoolSpace<'_>> =
+        ids.zip(pools.iter()).map(|(id, pool)| PoolSpace::new(instance, id, pool)).collect();
     let (mut since, mut is_late) = (PAUSE, false);
     for (before, &at) in order.iter().enumerate() {
         let body = &bodies[at];
@@ -214,7 +214,7 @@ fn pack(
         if is_late && late == Late::Stop {
             return Err(Unpacked::Stopped);
         }
-        if let Some(block_pool) = statement.block_pool
+        if let Some(block_pool) = instance.block_pool
             && is_late
         {
             let top = rooms[block_pool.id.index()].top();
@@ -247,7 +247,7 @@ mod tests {
     use rstest::rstest;
 
     use super::*;
-    use crate::{Bytes, Strategy, problem::demands::Pool};
+    use crate::{Bytes, Strategy, problem::constraints::Pool};
 
     /// A search that is cancelled at once puts each body on top of those that are alive together with it, as long as
     /// the first pool holds it.
@@ -265,11 +265,11 @@ mod tests {
         let chunk = problem.chunk(0..1, 50);
         problem.clocks(chunk, [0, 0].into(), [9, 9].into(), 0);
         let problem = problem.build().unwrap();
-        let statement = Statement::of(&problem);
+        let instance = PoolInstance::of(&problem);
         let cancel = AtomicBool::new(false);
         let places = || {
             let observer = Observer::default().cancel(&cancel);
-            packed(&statement, &mut Monitor::new(&Limits::default(), observer)).unwrap().places
+            packed(&instance, &mut Monitor::new(&Limits::default(), observer)).unwrap().places
         };
         let in_small = |offsets: [Bytes; 5]| offsets.map(|at| Place::new(small, at));
         assert_eq!(places()[..5], in_small([0, 10, 0, 10, 0]));
@@ -300,20 +300,20 @@ mod tests {
             problem.clocks(chunk, [at, 0].into(), [at + 1, 0].into(), 0);
         }
         let problem = problem.build().unwrap();
-        let statement = Statement::of(&problem);
+        let instance = PoolInstance::of(&problem);
         let order: Vec<usize> = (0..2000).rev().collect();
         let mut asked = 0;
         let mut stop = || {
             asked += 1;
             asked > 2
         };
-        let Ok(places) = pack(&statement, &order, Late::Finish, &mut stop) else { panic!() };
-        let Ok(whole) = pack(&statement, &order, Late::Finish, &mut || false) else { panic!() };
-        let top = order[..PAUSE].iter().map(|&at| places[at].offset + statement.bodies[at].extent);
+        let Ok(places) = pack(&instance, &order, Late::Finish, &mut stop) else { panic!() };
+        let Ok(whole) = pack(&instance, &order, Late::Finish, &mut || false) else { panic!() };
+        let top = order[..PAUSE].iter().map(|&at| places[at].offset + instance.bodies[at].extent);
         let top = top.max().unwrap();
         assert!(order[..PAUSE].iter().all(|&at| places[at] == whole[at]));
         assert!(order[PAUSE..].iter().all(|&at| places[at].offset >= top));
-        let late = Statement::until(&problem, &mut || true);
+        let late = PoolInstance::until(&problem, &mut || true);
         assert!(matches!(late.times, Times::Unknown));
         let Ok(in_blocks) = pack(&late, &order, Late::Finish, &mut || true) else { panic!() };
         let mut small = (0..2000).step_by(2);

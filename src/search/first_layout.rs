@@ -14,14 +14,14 @@ const TIME: Duration = Duration::from_nanos(100);
 const MIN_TIME: Duration = Duration::from_nanos(250);
 
 /// So few chunks are planned with pushdown in any case.
-const FEW: u32 = 1024;
+const MAX_CHUNKS: u32 = 1024;
 
 /// Plans a problem with pushdown, or in size classes if there is no time for that. Few chunks take none.
 pub(super) fn layout_within(problem: &Problem, monitor: &Monitor<'_>) -> Layout {
     let chunks = u32::try_from(problem.len()).unwrap_or(u32::MAX);
     let monitor = monitor.keeping(chunks * TIME);
     let is_short = || monitor.left().is_some_and(|left| left < chunks * MIN_TIME);
-    if chunks > FEW && is_short() {
+    if chunks > MAX_CHUNKS && is_short() {
         return size_classes::layout(problem);
     }
     layout_for(problem, monitor.first_budget())
@@ -44,7 +44,7 @@ mod tests {
     #[test]
     fn many_chunks_for_which_there_is_no_time_are_planned_in_size_classes() {
         for (chunks, time, is_pushdown) in [
-            (FEW, Some(Duration::ZERO), true),
+            (MAX_CHUNKS, Some(Duration::ZERO), true),
             (400_000, Some(Duration::ZERO), false),
             (400_000, None, true),
         ] {

@@ -4,12 +4,12 @@
 //! ones alone are packed soon, even without any waste. The offsets found there are then the branching order in
 //! which a wider core is searched, and so on until the core is the whole problem (solution-guided search, Beck
 //! 2007, here from smaller problems to larger ones). If a core fails several times to be packed within its nodes,
-//! the one before it is packed anew, for another guide.
+//! the one before it is repacked, for another guide.
 
 use crate::search::{
     control::{
         descent::{Attempt, Packer},
-        ladder,
+        limit_schedule,
         restarts::Restarts,
     },
     effort::{UNIT, Verdict},
@@ -17,7 +17,7 @@ use crate::search::{
 };
 
 /// The limit to try, in 64ths of the gap between the bound and the best packing: a lower one is rarely met.
-pub const RUNGS: [u64; 1] = [48];
+pub const LEVELS: [u64; 1] = [48];
 
 /// The sections of the cores, in 32nds of all: the last steps are the hardest.
 const WIDTHS: [usize; 14] = [9, 13, 17, 20, 22, 24, 25, 26, 27, 28, 29, 30, 31, 32];
@@ -28,7 +28,7 @@ const SHARE: u64 = 100 * UNIT;
 /// The same if some bodies cannot move: with 100 or 15, fewer problems with pins were proven.
 const SHARE_WITH_FIXED: u64 = 30 * UNIT;
 
-/// The searches of a core that fail in turn before a narrower core is packed anew.
+/// The searches of a core that fail in turn before a narrower core is packed repack.
 const PATIENCE: u32 = 6;
 
 /// Some sections of an instance.
@@ -111,7 +111,7 @@ impl Packer for Guided<'_> {
                     self.bound = limit + self.inst.step();
                     self.nodes = last;
                 }
-                Verdict::Spent => {
+                Verdict::NodeLimit => {
                     failures[at] += 1;
                     if failures[at].is_multiple_of(PATIENCE) {
                         at = at.saturating_sub(1);
@@ -127,7 +127,7 @@ impl Packer for Guided<'_> {
     }
 
     fn height(&self) -> u64 {
-        ladder::height(self.inst, &self.offsets)
+        limit_schedule::height(self.inst, &self.offsets)
     }
 
     fn offsets(&self) -> Vec<u64> {

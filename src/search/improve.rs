@@ -2,10 +2,10 @@
 
 use crate::search::schedule::{LONG, MEDIUM, SMALL};
 use crate::search::{
-    anew::{Anew, is_near},
-    climb::{climb_and_complete, climb_rounded, contract, first_descent},
     cores::{node_weight, search_cores},
+    repack::{Repack, is_near},
     solution::Solution,
+    tighten::{contract, first_descent, tighten_and_complete, tighten_rounded},
     under_way::Search,
 };
 use crate::{
@@ -16,7 +16,7 @@ use crate::{
 /// The nodes that problems of more than [`LONG`] chains get on top of the default effort.
 const LARGER_EFFORT: u64 = 200_000;
 
-/// The nodes of the first search before chains are placed anew, which are enough for the hardest public proof.
+/// The nodes of the first search before chains are repacked, which are enough for the hardest public proof.
 const SHORT: u64 = 5_000_000;
 
 /// The same if some chains are staircases, which that search seldom packs well.
@@ -119,13 +119,13 @@ fn search_further(
     }
     let weight = node_weight(roots.len());
     let nodes = scaled_to_gap(search, weight).effort().saturating_sub(contracted);
-    let spent = contracted + climb_rounded(search, roots, &limits.nodes(nodes));
+    let spent = contracted + tighten_rounded(search, roots, &limits.nodes(nodes));
     let in_turns = search_in_turns(search, roots, limits, spent);
     if !search.is_over() {
         // The gap may be smaller now.
         let limits = scaled_to_gap(search, weight);
         let limits = limits.nodes(limits.effort().saturating_sub(spent + in_turns));
-        climb_and_complete(search, roots, &limits);
+        tighten_and_complete(search, roots, &limits);
     }
 }
 
@@ -142,52 +142,52 @@ fn search_in_turns(
     if roots.len() < SMALL || is_done(search) {
         return 0;
     }
-    let Some(mut anew) = Anew::new(search, roots) else { return 0 };
+    let Some(mut repack) = Repack::new(search, roots) else { return 0 };
     let Solution { lower_bound, pool_size, .. } = *search.solution;
     let effort = limits.scaled_to_gap(lower_bound, pool_size, 1).effort();
     let effort = effort.saturating_sub(spent);
-    let has_staircases = anew.has_staircases();
-    let (mut left, mut more) = (effort, anew.on_top(limits.is_default()));
+    let has_staircases = repack.has_staircases();
+    let (mut left, mut more) = (effort, repack.on_top(limits.is_default()));
     let is_guided =
         limits.is_default() && !has_staircases && (2 * SMALL..=MEDIUM).contains(&roots.len());
-    let mut climbed = match has_staircases {
+    let mut tightened = match has_staircases {
         true => SHORT_OF_STAIRCASES,
         false if is_guided => effort / BEFORE_CORES,
         false => SHORT,
     };
-    let mut ejected = anew.on_top(true).max(FIRST_EJECTED);
+    let mut ejected = repack.on_top(true).max(FIRST_EJECTED);
     while left > 0 {
-        let limits = limits.nodes(left.min(climbed));
-        let climb = climb_and_complete(search, roots, &limits);
-        left = left.saturating_sub(climb.nodes);
+        let limits = limits.nodes(left.min(tightened));
+        let found = tighten_and_complete(search, roots, &limits);
+        left = left.saturating_sub(found.nodes);
         if is_done(search) {
             break;
         }
         if is_guided {
-            anew.guide(search, effort);
+            repack.guide(search, effort);
             left = 0;
             if is_done(search) {
                 break;
             }
         }
         let nodes = if has_staircases {
-            anew.eject(search, ejected.min(left / 2), more)
+            repack.eject(search, ejected.min(left / 2), more)
         } else {
             let more = more.min(MAX_OF_RECTANGLES);
-            let ejected = anew.eject(search, left / OF_RECTANGLES, more);
+            let ejected = repack.eject(search, left / OF_RECTANGLES, more);
             left = left.saturating_sub(ejected);
             if is_done(search) {
                 break;
             }
-            let nodes = climbed.saturating_mul(GUIDED).min(left / 4 * 3);
-            anew.guide(search, nodes)
+            let nodes = tightened.saturating_mul(GUIDED).min(left / 4 * 3);
+            repack.guide(search, nodes)
         };
         left = left.saturating_sub(nodes);
         if is_done(search) {
             break;
         }
         more = 0;
-        climbed = climbed.saturating_mul(LONGER);
+        tightened = tightened.saturating_mul(LONGER);
         ejected = ejected.saturating_mul(LONGER);
     }
     effort - left

@@ -10,7 +10,7 @@ use std::{cmp::Reverse, collections::BinaryHeap};
 
 use crate::{
     Bytes,
-    problem::demands::TimedBox,
+    problem::constraints::TimedBox,
     search::time_buckets::{Life, TimeBuckets},
 };
 
@@ -86,7 +86,7 @@ impl Block {
 }
 
 /// A box of a new body, on its way up through the boxes of a span.
-struct Climb<'a> {
+struct Rise<'a> {
     own: &'a TimedBox,
     life: Life<'a>,
     /// The blocks that it has not passed, and how many boxes of the first it has.
@@ -96,7 +96,7 @@ struct Climb<'a> {
     is_apart: IsApart,
 }
 
-impl Climb<'_> {
+impl Rise<'_> {
     /// The lowest allowed offset of the body from `offset` on at which the box is clear of all boxes of the
     /// span.
     fn lowest_from(
@@ -193,11 +193,11 @@ impl<'a> InSpans<'a> {
         mut offset: Bytes,
         round_up: impl Fn(Bytes) -> Option<Bytes>,
     ) -> Option<Bytes> {
-        let mut climbs: Vec<Climb<'_>> = Vec::new();
+        let mut rises: Vec<Rise<'_>> = Vec::new();
         for (own, life) in boxes.iter().zip(self.spans.lives(body)) {
             let blocks = self.taken[life.spans.clone()].iter().filter(|blocks| !blocks.is_empty());
             let life = &life;
-            climbs.extend(blocks.map(|blocks| Climb {
+            rises.extend(blocks.map(|blocks| Rise {
                 own,
                 life: life.clone(),
                 blocks,
@@ -205,19 +205,19 @@ impl<'a> InSpans<'a> {
                 is_apart: [0; BLOCK],
             }));
         }
-        let mut clear = Vec::with_capacity(climbs.len());
-        for (at, climb) in climbs.iter_mut().enumerate() {
-            offset = climb.lowest_from(offset, &round_up)?;
-            clear.push(Reverse((climb.clear_to(), at)));
+        let mut clear = Vec::with_capacity(rises.len());
+        for (at, rise) in rises.iter_mut().enumerate() {
+            offset = rise.lowest_from(offset, &round_up)?;
+            clear.push(Reverse((rise.clear_to(), at)));
         }
         // Only boxes that are no longer clear are looked at again.
         let mut clear = BinaryHeap::from(clear);
         while let Some(mut first) = clear.peek_mut()
             && first.0.0 < offset
         {
-            let climb = &mut climbs[first.0.1];
-            offset = climb.lowest_from(offset, &round_up)?;
-            first.0.0 = climb.clear_to();
+            let rise = &mut rises[first.0.1];
+            offset = rise.lowest_from(offset, &round_up)?;
+            first.0.0 = rise.clear_to();
         }
         Some(offset)
     }

@@ -8,44 +8,42 @@
 //! effort give the same answer everywhere; only a time limit or a cancelled search depends on the
 //! machine.
 //!
-//! | room | idea |
+//! | module | idea |
 //! | --- | --- |
 //! | `best` | the smallest pool of the fast planners, then the search |
 //! | `first_layout`, `size_classes`, `blocks` | first layouts, and layouts where time is short |
 //! | `fewer_overwrites`, `relaxed` | the same problem with fewer overwrites, or without constraints that may not bind |
-//! | `first_fit`, `room` | bodies in one order, each where it fits; the free bytes of pools |
-//! | `statement`, `clashes` | the bodies of a problem with constraints, and which of them clash |
-//! | `in_spans`, `time_buckets`, `clock_tree_space`, `runs` | the lowest free offset, in steps and in clocks |
+//! | `first_fit`, `pool_space` | bodies in one order, each where it fits; the free bytes of pools |
+//! | `pool_instance`, `clashes` | the bodies of a constrained problem, and which of them clash |
+//! | `in_spans`, `time_buckets`, `clock_tree_space`, `interval_set` | the lowest free offset, in steps and in clocks |
 //! | `solution` | what a caller gets |
 //! | `under_way` | what the stages of a search share |
 //! | `capacity`, `conflict` | whether a problem fits; chains that do not fit together |
 //! | `improve` | better packings of a problem: the searches in turn |
 //! | `cores` | of many chains, those of the most crowded steps first |
-//! | `climb` | a search for some of the chains, and the others around them |
+//! | `tighten` | a search for some of the chains, and the others around them |
 //! | `greedy` | first packings |
-//! | `anew` | all chains packed anew below lower and lower limits |
-//! | `mend` | crowded steps repacked while all else stays |
+//! | `repack` | all chains repacked below lower and lower limits |
+//! | `repair_peaks` | crowded steps repacked while all else stays |
 //! | `contraction` | perfect packings, from the inside out |
 //! | `control` | the effort: restarts, limits in turn, threads |
 //! | `branching` | the search tree, over independent components |
 //! | `disjunctive` | another search for staircases, over the order of bodies in each pair |
 //! | `ejection` | packings in which bodies that do not fit eject others |
 //! | `guided` | packings of the most crowded sections, which guide those of more sections |
-//! | `regain` | packings without pins, repacked until all pins hold |
+//! | `repair_pins` | packings without pins, repacked until all pins hold |
 //! | `reasoning` | conclusions from a partial packing, the place to branch, states refuted |
 //! | `state` | time cut into sections, sizes in units, a partial packing that can be undone |
-//! | `places` | pools and offsets where a problem is not plain |
+//! | `pools` | pools and offsets of constrained problems |
 //! | `effort` | the count of nodes, the ends of a search |
 //! | `random` | pseudo-random numbers |
 //! | `ranges` | ranges of offsets at which bodies clash |
 
-mod anew;
 pub mod best;
 pub(crate) mod blocks;
 mod branching;
 mod capacity;
 mod clashes;
-mod climb;
 mod clock_tree_space;
 mod conflict;
 mod contraction;
@@ -62,16 +60,18 @@ mod greedy;
 mod guided;
 mod improve;
 mod in_spans;
-mod mend;
+mod interval_set;
 mod packing;
-pub(super) mod places;
+mod pool_instance;
+mod pool_space;
+pub(super) mod pools;
 mod random;
 mod ranges;
 mod reasoning;
-mod regain;
 pub(crate) mod relaxed;
-mod room;
-mod runs;
+mod repack;
+mod repair_peaks;
+mod repair_pins;
 #[cfg(test)]
 pub(crate) mod samples;
 mod schedule;
@@ -79,7 +79,7 @@ mod size_classes;
 mod solution;
 mod stages;
 mod state;
-mod statement;
+mod tighten;
 mod time_buckets;
 mod under_way;
 
@@ -131,14 +131,14 @@ pub fn optimize(
         Some(incumbent) => Solution::of(problem, incumbent.clone()),
         None => improve::simulate(problem, &mut monitor),
     };
-    mend_if_large(problem, &mut solution, limits, &mut monitor);
+    repair_if_large(problem, &mut solution, limits, &mut monitor);
     search(problem, &mut solution, limits, &mut monitor);
     solution
 }
 
-/// Mends a layout of a large problem with this lower bound; [`continue_from`] continues with the
+/// Repairs the peaks of a layout of a large problem with this lower bound; [`continue_from`] continues with the
 /// search.
-pub(super) fn mended(
+pub(super) fn with_repaired_peaks(
     problem: &Problem,
     layout: &Layout,
     bound: Bytes,
@@ -146,11 +146,11 @@ pub(super) fn mended(
     observer: Observer<'_>,
 ) -> Solution {
     let mut solution = Solution::of_bound(problem, layout.clone(), bound);
-    mend_if_large(problem, &mut solution, limits, &mut Monitor::new(limits, observer));
+    repair_if_large(problem, &mut solution, limits, &mut Monitor::new(limits, observer));
     solution
 }
 
-/// Continues as [`optimize`] does from a layout that has been mended where that applies.
+/// Continues as [`optimize`] does from a layout that has repaired peaks where that applies.
 pub(super) fn continue_from(
     problem: &Problem,
     layout: &Layout,
@@ -163,22 +163,22 @@ pub(super) fn continue_from(
     solution
 }
 
-/// Returns whether a problem is large enough for mending to pay; others are searched whole.
-pub(super) fn is_mended(problem: &Problem) -> bool {
+/// Returns whether a problem is large enough that repairing peaks pays; others are searched whole.
+pub(super) fn is_large(problem: &Problem) -> bool {
     problem.roots().nth(schedule::LONG).is_some()
 }
 
-fn mend_if_large(
+fn repair_if_large(
     problem: &Problem,
     solution: &mut Solution,
     limits: &Limits,
     monitor: &mut Monitor<'_>,
 ) {
     let is_above = solution.pool_size > solution.lower_bound;
-    if is_above && is_mended(problem) && monitor.has(Stage::Mending) {
+    if is_above && is_large(problem) && monitor.has(Stage::PeakRepair) {
         let stopped = monitor.stop(0, solution.lower_bound, solution.pool_size);
         if !stopped {
-            mend::mend(problem, solution, limits, monitor);
+            repair_peaks::repair_peaks(problem, solution, limits, monitor);
         }
     }
     solution.proven_optimal = solution.lower_bound == solution.pool_size;
@@ -194,7 +194,7 @@ fn search(problem: &Problem, solution: &mut Solution, limits: &Limits, monitor: 
         let mut search = Search { problem, greedy, solution, monitor };
         search.pack(orders, enough);
         if search.solution.pool_size < before {
-            mend_if_large(problem, search.solution, limits, search.monitor);
+            repair_if_large(problem, search.solution, limits, search.monitor);
         }
         if search.solution.pool_size > enough && !search.monitor.stopped() && limits.effort() > 0 {
             improve::search(&mut search, limits);

@@ -10,8 +10,8 @@ use crate::{
         contraction::Contraction,
         control::{
             descent::{Attempts, Packer, descend_from},
-            ladder,
-            threads::{self, Incumbent, Standing},
+            limit_schedule,
+            threads::{self, Incumbent, Snapshot},
         },
         guided::Guided,
         state::instance::Instance,
@@ -25,7 +25,7 @@ const OF_BLOCKS: u64 = 64;
 pub struct Packing<'a> {
     pub inst: &'a Instance,
     /// The bound and the height, in units.
-    pub standing: Standing,
+    pub snapshot: Snapshot,
     /// The offsets, in units by body, if it was found here.
     pub offsets: Option<Vec<u64>>,
     /// The pool to report in bytes, if the instance is only a part of the problem.
@@ -36,23 +36,23 @@ impl<'a> Packing<'a> {
     /// Begins with a bound and a pool in bytes.
     pub fn new(inst: &'a Instance, bound: Bytes, pool: Bytes) -> Self {
         let best = pool.div_ceil(inst.unit * inst.align) * inst.align;
-        let standing = Standing { bound: bound / inst.unit, best };
-        Self { inst, standing, offsets: None, whole: None }
+        let snapshot = Snapshot { bound: bound / inst.unit, best };
+        Self { inst, snapshot, offsets: None, whole: None }
     }
 
     /// Returns whether no packing is smaller.
     pub fn is_proven(&self) -> bool {
-        self.standing.bound >= self.standing.best
+        self.snapshot.bound >= self.snapshot.best
     }
 
     /// The bound in bytes.
     pub fn bound(&self) -> Bytes {
-        self.standing.bound * self.inst.unit
+        self.snapshot.bound * self.inst.unit
     }
 
     /// The pool to report, in bytes.
     pub fn pool(&self) -> Bytes {
-        self.whole.unwrap_or(self.standing.best * self.inst.unit)
+        self.whole.unwrap_or(self.snapshot.best * self.inst.unit)
     }
 
     fn is_over(&self, nodes: u64, monitor: &mut Monitor<'_>) -> bool {
@@ -69,12 +69,12 @@ impl<'a> Packing<'a> {
         let blocks = contraction.instance(self.inst);
         debug!(target: "memplan::best", bodies = self.inst.bodies(), blocks = blocks.bodies(), "contracted");
         // Start as if a packing one alignment above the bound were known.
-        let bound = self.standing.bound;
-        let standing = Standing { bound, best: bound + self.inst.align };
-        let mut packing = Packing { inst: &blocks, standing, offsets: None, whole: self.whole };
-        let nodes = packing.climb((effort / OF_BLOCKS).max(1), 1, monitor);
+        let bound = self.snapshot.bound;
+        let snapshot = Snapshot { bound, best: bound + self.inst.align };
+        let mut packing = Packing { inst: &blocks, snapshot, offsets: None, whole: self.whole };
+        let nodes = packing.tighten((effort / OF_BLOCKS).max(1), 1, monitor);
         if let Some(offsets) = packing.offsets {
-            self.standing.best = bound;
+            self.snapshot.best = bound;
             self.offsets = Some(contraction.offsets(&offsets));
         }
         nodes
@@ -85,36 +85,36 @@ impl<'a> Packing<'a> {
         if self.is_over(nodes, monitor) {
             return 0;
         }
-        let Self { inst, standing: Standing { bound, best }, .. } = *self;
-        let board = Incumbent::new(bound, best);
-        let mut stop = |nodes, Standing { bound, best }: Standing| {
+        let Self { inst, snapshot: Snapshot { bound, best }, .. } = *self;
+        let incumbent = Incumbent::new(bound, best);
+        let mut stop = |nodes, Snapshot { bound, best }: Snapshot| {
             monitor.stop(nodes, bound * inst.unit, best * inst.unit)
         };
-        let nodes = ladder::descend(inst, nodes, &board, &mut stop);
+        let nodes = limit_schedule::descend(inst, nodes, &incumbent, &mut stop);
         monitor.add(nodes);
-        self.standing = board.standing();
-        self.offsets = board.into_offsets();
+        self.snapshot = incumbent.snapshot();
+        self.offsets = incumbent.into_offsets();
         nodes
     }
 
     /// Searches one limit after the other with this many nodes; returns the nodes of the first thread.
-    pub fn climb(&mut self, nodes: u64, threads: usize, monitor: &mut Monitor<'_>) -> u64 {
+    pub fn tighten(&mut self, nodes: u64, threads: usize, monitor: &mut Monitor<'_>) -> u64 {
         if self.is_over(nodes, monitor) {
             return 0;
         }
-        let Self { inst, standing: Standing { bound, best }, whole, .. } = *self;
-        let board = Incumbent::new(bound, best);
+        let Self { inst, snapshot: Snapshot { bound, best }, whole, .. } = *self;
+        let incumbent = Incumbent::new(bound, best);
         let mut stop = |nodes, _| {
-            let Standing { bound, best } = board.standing();
+            let Snapshot { bound, best } = incumbent.snapshot();
             let pool = whole.unwrap_or(best * inst.unit);
-            monitor.stop(nodes + board.worker_nodes(), bound * inst.unit, pool)
+            monitor.stop(nodes + incumbent.worker_nodes(), bound * inst.unit, pool)
         };
-        let nodes = threads::together(threads, &board, &mut stop, |thread, stop| {
-            ladder::climb(inst, thread, nodes, &board, stop)
+        let nodes = threads::together(threads, &incumbent, &mut stop, |thread, stop| {
+            limit_schedule::tighten(inst, thread, nodes, &incumbent, stop)
         });
-        monitor.add(nodes + board.worker_nodes());
-        self.standing = board.standing();
-        self.offsets = board.into_offsets().or(self.offsets.take());
+        monitor.add(nodes + incumbent.worker_nodes());
+        self.snapshot = incumbent.snapshot();
+        self.offsets = incumbent.into_offsets().or(self.offsets.take());
         nodes
     }
 
@@ -125,9 +125,9 @@ impl<'a> Packing<'a> {
             return 0;
         }
         let Some(mut guided) = Guided::new(self.inst) else { return 0 };
-        let attempts = Attempts { rungs: limits, share: nodes, nodes };
+        let attempts = Attempts { levels: limits, share: nodes, nodes };
         let nodes = self.descend(&mut guided, attempts, 0, monitor);
-        let Standing { bound, best } = &mut self.standing;
+        let Snapshot { bound, best } = &mut self.snapshot;
         *bound = guided.bound.clamp(*bound, *best);
         nodes
     }
@@ -140,7 +140,7 @@ impl<'a> Packing<'a> {
         enough: Bytes,
         monitor: &mut Monitor<'_>,
     ) -> u64 {
-        let Self { inst, standing: Standing { bound, best }, .. } = *self;
+        let Self { inst, snapshot: Snapshot { bound, best }, .. } = *self;
         let before = packer.nodes();
         let mut stop = |nodes, best| {
             let pool = best * inst.unit;
@@ -150,7 +150,7 @@ impl<'a> Packing<'a> {
         let nodes = packer.nodes() - before;
         monitor.add(nodes);
         if let Some(offsets) = found {
-            self.standing.best = ladder::height(inst, &offsets).max(bound);
+            self.snapshot.best = limit_schedule::height(inst, &offsets).max(bound);
             self.offsets = Some(offsets);
         }
         nodes

@@ -8,7 +8,7 @@ use crate::search::schedule::HUGE;
 use crate::{
     Bytes, Limits, Problem,
     plan::Layout,
-    problem::demands::{AllowedPool, Body, Pool, PoolId},
+    problem::constraints::{AllowedPool, Body, Pool, PoolId},
 };
 
 /// A problem without its pools, pins and windows.
@@ -58,7 +58,9 @@ impl<'p> Relaxed<'p> {
 
     /// Makes a layout of the constrained problem from one of this problem, if it satisfies the constraints.
     pub(crate) fn satisfied(&self, layout: Layout) -> Option<Layout> {
-        let pin = |chunk| self.constrained.demands().and_then(|demands| demands.of(chunk).pin);
+        let pin = |chunk| {
+            self.constrained.constraints().and_then(|constraints| constraints.of(chunk).pin)
+        };
         let is_right = |chunk| {
             let (low, size) = (layout.offset(chunk), self.problem.padded_size(chunk));
             // An overwrite that is not required may be given up. Then only the pinned chunk of its body must lie there.
@@ -86,7 +88,7 @@ fn cheapest_pool(problem: &Problem) -> Option<PoolId> {
         let mut others = body.pools.iter().filter(|&other| *other != cheapest);
         body.pools.contains(&cheapest) && others.all(costs_more)
     };
-    let is_usual = cheapest.modulus == problem.alignment() && cheapest.rest == 0;
+    let is_usual = cheapest.modulus == problem.alignment() && cheapest.residue == 0;
     (is_usual && bodies.all(is_cheapest)).then_some(cheapest.pool)
 }
 

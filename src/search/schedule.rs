@@ -11,7 +11,7 @@ pub const SMALL: usize = 150;
 /// Beyond, neither the order of each pair is searched, nor the pool of each body.
 pub const MEDIUM: usize = 500;
 
-/// Beyond, crowded steps are mended and crowded cores are searched first.
+/// Beyond, crowded steps are repaired and crowded cores are searched first.
 pub const LONG: usize = 1000;
 
 /// Beyond, nothing is searched as a whole, and greedy packings begin with two orders.

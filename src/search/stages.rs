@@ -25,7 +25,7 @@ stages! {
     /// Greedy packings.
     Greedy,
     /// Crowded steps are repacked.
-    Mending,
+    PeakRepair,
     /// Cores of large problems before the whole of them.
     Cores,
     /// More cores of large problems, again and again.
@@ -45,7 +45,7 @@ stages! {
     /// Rounds with pinned items in the place of fixed rectangles.
     Pinned,
     /// Packings without pins are repacked until all pins hold.
-    Regain,
+    PinRepair,
     /// Refuted states are stored.
     Nogoods,
     /// Conclusions from basins.
@@ -57,7 +57,7 @@ stages! {
     /// Other orders of trying bodies than the first.
     BodyOrders,
     /// The search of rectangles around pins and reserved ranges.
-    Ladder,
+    AroundPins,
     /// First fit in other orders than the first.
     FirstFitOrders,
     /// First fit in orders in which bodies move ahead.

@@ -1,12 +1,12 @@
 //! Spans of time on several streams.
 //!
-//! The moments of a [line](crate::problem::demands::Line) cut time into spans. If two boxes have no span in common,
+//! The moments of a chain projection cut time into spans. If two boxes have no span in common,
 //! one is over before the other begins. So only boxes of the same spans need to be compared. Where streams seldom wait
 //! for each other, spans are long.
 
 use std::ops::Range;
 
-use crate::problem::demands::{ChainIndex, Clocks, Lives, TimedBoxes, longest_chains};
+use crate::problem::constraints::{ChainIndex, Clocks, Lifetimes, TimedBoxes, longest_chains};
 
 /// Looking at the boxes of one more span takes as long as passing this many boxes.
 const BOXES_PER_SPAN: u64 = if cfg!(test) { 1 } else { 64 };
@@ -51,7 +51,7 @@ impl TimeBuckets {
         if stop() {
             return None;
         }
-        let lives = Lives::of(streams, count, |visit| {
+        let lives = Lifetimes::of(streams, count, |visit| {
             all().for_each(|one| visit(&one.begin, &one.end));
         });
         if stop() {

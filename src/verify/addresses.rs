@@ -1,4 +1,4 @@
-//! Plans of problems that are not plain, checked offset by offset: pools, pins, alignments, parts and
+//! Plans of constrained problems, checked offset by offset: pools, pins, alignments, parts and
 //! buffers.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -8,7 +8,7 @@ use crate::{
     plan::{PlannedPart, PlannedReserve, PlannedWindow},
     problem::{
         ChunkId,
-        demands::{ChunkDemands, Demands, PoolId},
+        constraints::{ChunkConstraints, Constraints, PoolId},
     },
     verify::{
         Violation, clashes,
@@ -23,12 +23,12 @@ use crate::{
 /// Returns everything that is wrong with the places, the links and the figures of a plan.
 pub(super) fn check(
     problem: &Problem,
-    demands: &Demands,
+    constraints: &Constraints,
     plan: &Plan,
     matching: &Matching,
 ) -> Vec<Violation> {
     let mut violations = Vec::new();
-    let facts = Facts::of(problem, demands, plan, matching, &mut violations);
+    let facts = Facts::of(problem, constraints, plan, matching, &mut violations);
     facts.check_places(&mut violations);
     facts.check_parts(matching, &mut violations);
     facts.check_repeated(matching, &mut violations);
@@ -43,11 +43,11 @@ pub(super) fn check(
 /// need less.
 pub(super) fn bytes_alive(
     problem: &Problem,
-    demands: &Demands,
+    constraints: &Constraints,
     plan: &Plan,
     matching: &Matching,
 ) -> Bytes {
-    let facts = Facts::of(problem, demands, plan, matching, &mut Vec::new());
+    let facts = Facts::of(problem, constraints, plan, matching, &mut Vec::new());
     Bytes::try_from(sizes::bytes_alive(&facts)).unwrap_or(Bytes::MAX)
 }
 
@@ -58,12 +58,12 @@ impl Facts<'_> {
         if !alignment.is_power_of_two() {
             violations.push(Violation::BadAlignment { alignment });
         }
-        let reserved = self.demands.pools.iter().map(|pool| Reserved::of(&pool.reserved));
+        let reserved = self.constraints.pools.iter().map(|pool| Reserved::of(&pool.reserved));
         let reserved: Vec<Reserved> = reserved.collect();
         let mut is_part = vec![false; self.problem.len()];
-        self.demands.parts.iter().for_each(|part| is_part[part.part.index()] = true);
+        self.constraints.parts.iter().for_each(|part| is_part[part.part.index()] = true);
         for (chunk, spot) in self.placed() {
-            let asked = self.demands.of(chunk);
+            let asked = self.constraints.of(chunk);
             let pool = self.pool(spot.pool);
             let (name, offset) = (|| self.name(chunk), spot.low);
             let of_pool = || pool.name.to_string();
@@ -110,8 +110,12 @@ impl Facts<'_> {
     /// Checks that the plan lists the parts of the problem, and that they lie at their places.
     fn check_parts(&self, matching: &Matching, violations: &mut Vec<Violation>) {
         let mut listed = HashSet::new();
-        let asked: HashSet<(ChunkId, ChunkId, Bytes)> =
-            self.demands.parts.iter().map(|part| (part.part, part.whole, part.offset)).collect();
+        let asked: HashSet<(ChunkId, ChunkId, Bytes)> = self
+            .constraints
+            .parts
+            .iter()
+            .map(|part| (part.part, part.whole, part.offset))
+            .collect();
         for &PlannedPart { chunk, whole, offset, low, size } in &self.plan.parts {
             for (one, other) in [(chunk, whole), (whole, chunk)] {
                 if one >= self.plan.chunks.len() {
@@ -131,7 +135,7 @@ impl Facts<'_> {
                 violations.push(Violation::Repeated { name });
             }
         }
-        for part in &self.demands.parts {
+        for part in &self.constraints.parts {
             let offset = part.offset;
             let (name, whole) = (self.name(part.part), self.name(part.whole));
             if !listed.contains(&(part.part, part.whole)) {
@@ -170,7 +174,7 @@ impl Facts<'_> {
             }
         }
         for (at, chunk) in self.problem.ids().enumerate() {
-            let ChunkDemands { holes, windows: asked, pin, .. } = self.demands.of(chunk);
+            let ChunkConstraints { holes, windows: asked, pin, .. } = self.constraints.of(chunk);
             if pin.is_some() && !pinned.contains(&chunk) && matching.planned[at].is_some() {
                 violations.push(Violation::MissingPin { chunk: self.name(chunk) });
             }
@@ -198,7 +202,7 @@ impl Facts<'_> {
         let mut missing: BTreeMap<(usize, Bytes, Bytes), i64> = BTreeMap::new();
         let named: HashMap<&str, usize> =
             self.plan.pools.iter().enumerate().map(|(at, pool)| (&*pool.name, at)).collect();
-        for pool in &self.demands.pools {
+        for pool in &self.constraints.pools {
             let Some(&at) = named.get(&*pool.name) else { continue };
             for range in &pool.reserved {
                 *missing.entry((at, range.start, range.end)).or_default() += 1;
@@ -221,11 +225,11 @@ impl Facts<'_> {
 
     /// Checks that chunks joined by links lie in one buffer of a pool that consists of buffers.
     fn check_buffers(&self, violations: &mut Vec<Violation>) {
-        if self.demands.pools.iter().all(|pool| pool.largest.is_none()) {
+        if self.constraints.pools.iter().all(|pool| pool.largest.is_none()) {
             return;
         }
         let mut joined = Joined::new(self.problem.len());
-        self.demands.parts.iter().for_each(|part| joined.join(part.part, part.whole));
+        self.constraints.parts.iter().for_each(|part| joined.join(part.part, part.whole));
         for (chunk, over) in self.problem.ids().zip(&self.overwrites) {
             if let Some(over) = over {
                 joined.join(chunk, over.chunk);

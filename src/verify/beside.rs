@@ -7,7 +7,7 @@ use crate::{
     plan::PlannedPool,
     problem::{
         ChunkId,
-        demands::{Pool, PoolId},
+        constraints::{Pool, PoolId},
     },
     verify::{Violation, problem},
 };
@@ -30,16 +30,17 @@ pub(super) fn asked<'p>(
         return Cow::Borrowed(problem);
     }
     let matching = problem::check(problem, plan, &mut Vec::new());
-    let is_pinned =
-        |chunk| problem.demands().is_some_and(|demands| demands.of(chunk).pin.is_some());
+    let is_pinned = |chunk| {
+        problem.constraints().is_some_and(|constraints| constraints.of(chunk).pin.is_some())
+    };
     let pins = plan.pinned.iter().filter_map(|&at| {
         let chunk = matching.chunks.get(at).copied().flatten()?;
         Some((chunk, plan.chunks.get(at)?)).filter(|(chunk, _)| !is_pinned(*chunk))
     });
     let pins: Vec<_> = pins.map(|(chunk, place)| (chunk, place.pool, place.offset)).collect();
-    let has_pools = problem.demands().is_some_and(|demands| demands.has_pools);
+    let has_pools = problem.constraints().is_some_and(|constraints| constraints.has_pools);
     let adds_pools = !has_pools && pools(plan) != problem.pools();
-    if !adds_pools && pins.is_empty() && problem.demands().is_some() {
+    if !adds_pools && pins.is_empty() && problem.constraints().is_some() {
         return Cow::Borrowed(problem);
     }
     let with = |pins: &[(ChunkId, usize, Bytes)]| {

@@ -22,9 +22,9 @@ use crate::{
 /// Returns the pairs of chunks that may not share the bytes that they share, up to a limit.
 pub(super) fn check(facts: &Facts<'_>) -> Vec<Violation> {
     let mut clashes = Clashes { facts, found: Vec::new(), reported: HashSet::new() };
-    let same = SameBytes::new(facts.problem, &facts.demands.parts);
+    let same = SameBytes::new(facts.problem, &facts.constraints.parts);
     let complete = clashes.check_apart()
-        && (0..facts.demands.pools.len()).all(|pool| match facts.demands.streams {
+        && (0..facts.constraints.pools.len()).all(|pool| match facts.constraints.streams {
             1 => clashes.check_steps(pool, &same),
             _ => clashes.check_clocks(pool, &same),
         });
@@ -76,7 +76,7 @@ impl Facts<'_> {
     /// Padding is neither written nor destroyed.
     fn shares_first_step(&self, same: &SameBytes<'_>, new: &Timed<'_>, other: &Timed<'_>) -> bool {
         let made = |chunk: ChunkId| {
-            let stream = self.demands.of(chunk).stream;
+            let stream = self.constraints.of(chunk).stream;
             (stream, self.begin(chunk).get(stream).copied())
         };
         let over = |&chunk: &ChunkId| self.overwrites[chunk.index()].map(|over| over.chunk);
@@ -127,7 +127,7 @@ impl Clashes<'_> {
     /// Checks that chunks that are to be kept apart share no byte at all.
     fn check_apart(&mut self) -> bool {
         let facts = self.facts;
-        for group in &facts.demands.apart {
+        for group in &facts.constraints.apart {
             let ids: HashSet<ChunkId> = group.iter().copied().collect();
             let mut chunks: Vec<(ChunkId, Spot)> =
                 ids.into_iter().filter_map(|chunk| Some((chunk, facts.spot(chunk)?))).collect();
@@ -265,7 +265,7 @@ enum Time {
 impl<'a> Timed<'a> {
     fn new(facts: &'a Facts<'_>, chunk: ChunkId, spot: Spot, time: Time) -> Self {
         let is_overwriter = facts.overwrites[chunk.index()].is_some();
-        let stream = is_overwriter.then(|| facts.demands.of(chunk).stream);
+        let stream = is_overwriter.then(|| facts.constraints.of(chunk).stream);
         let (begin, end) = (facts.begin(chunk), facts.end(chunk));
         let bytes = spot.low.into()..spot.high;
         Self { chunk, spot, bytes, begin, end, stream, time }

@@ -1,5 +1,5 @@
-//! The demands of a problem, and the places that a plan gives: every chunk with its bytes in its pool, and
-//! the overwrites that the plan accepts and may accept. Only the demands are read from the problem, not how
+//! The constraints of a problem, and the places that a plan gives: every chunk with its bytes in its pool, and
+//! the overwrites that the plan accepts and may accept. Only the constraints are read from the problem, not how
 //! it joined its chunks.
 
 use std::collections::{HashMap, HashSet};
@@ -8,7 +8,7 @@ use crate::{
     Bytes, Plan, PlannedLink, Problem, Step,
     problem::{
         ChunkId,
-        demands::{Demands, Pool},
+        constraints::{Constraints, Pool},
     },
     verify::{Field, Violation, problem::Matching, table},
 };
@@ -40,10 +40,10 @@ pub(super) struct Need {
     pub(super) high: u128,
 }
 
-/// The demands of a problem, and the places that its plan gives.
+/// The constraints of a problem, and the places that its plan gives.
 pub(super) struct Facts<'a> {
     pub(super) problem: &'a Problem,
-    pub(super) demands: &'a Demands,
+    pub(super) constraints: &'a Constraints,
     pub(super) plan: &'a Plan,
     /// By chunk of the problem: its bytes, if it has any and lies in a pool that exists.
     pub(super) spots: Vec<Option<Spot>>,
@@ -55,13 +55,13 @@ pub(super) struct Facts<'a> {
 impl<'a> Facts<'a> {
     pub(super) fn of(
         problem: &'a Problem,
-        demands: &'a Demands,
+        constraints: &'a Constraints,
         plan: &'a Plan,
         matching: &Matching,
         violations: &mut Vec<Violation>,
     ) -> Self {
         let overwrites = vec![None; problem.len()];
-        let mut facts = Self { problem, demands, plan, spots: Vec::new(), overwrites };
+        let mut facts = Self { problem, constraints, plan, spots: Vec::new(), overwrites };
         let pools = facts.match_pools(violations);
         facts.spots = facts.find_spots(&pools, matching, violations);
         facts.overwrites = facts.find_overwrites(matching, violations);
@@ -73,7 +73,7 @@ impl<'a> Facts<'a> {
     }
 
     pub(super) fn pool(&self, pool: usize) -> &'a Pool {
-        &self.demands.pools[pool]
+        &self.constraints.pools[pool]
     }
 
     pub(super) fn pool_name(&self, pool: usize) -> String {
@@ -105,7 +105,7 @@ impl<'a> Facts<'a> {
 
     /// The moment at which the producer of a chunk begins: for each stream, its steps that are over.
     pub(super) fn begin(&self, chunk: ChunkId) -> &[Step] {
-        match self.demands.lives.get(chunk.index()) {
+        match self.constraints.lives.get(chunk.index()) {
             Some(life) => &life.begin,
             None => std::slice::from_ref(&self.problem.chunk(chunk).begin),
         }
@@ -113,7 +113,7 @@ impl<'a> Facts<'a> {
 
     /// The moment from which no operator reads a chunk any more.
     pub(super) fn end(&self, chunk: ChunkId) -> &[Step] {
-        match self.demands.lives.get(chunk.index()) {
+        match self.constraints.lives.get(chunk.index()) {
             Some(life) => &life.end,
             None => std::slice::from_ref(&self.problem.chunk(chunk).end),
         }
@@ -121,12 +121,12 @@ impl<'a> Facts<'a> {
 
     /// Finds the pool of the problem for each pool of the plan. They must be the same, in the same order.
     fn match_pools(&self, violations: &mut Vec<Violation>) -> Vec<Option<usize>> {
-        if self.plan.pools.is_empty() && self.demands.pools.len() == 1 {
+        if self.plan.pools.is_empty() && self.constraints.pools.len() == 1 {
             return vec![Some(0)];
         }
         let named: HashMap<&str, usize> =
-            self.demands.pools.iter().enumerate().map(|(at, pool)| (&*pool.name, at)).collect();
-        let mut is_listed = vec![false; self.demands.pools.len()];
+            self.constraints.pools.iter().enumerate().map(|(at, pool)| (&*pool.name, at)).collect();
+        let mut is_listed = vec![false; self.constraints.pools.len()];
         let mut found = Vec::with_capacity(self.plan.pools.len());
         for (at, planned) in self.plan.pools.iter().enumerate() {
             let pool = named.get(&*planned.name).copied();
@@ -161,7 +161,8 @@ impl<'a> Facts<'a> {
                 }
             }
         }
-        for (pool, _) in self.demands.pools.iter().zip(is_listed).filter(|(_, listed)| !listed) {
+        for (pool, _) in self.constraints.pools.iter().zip(is_listed).filter(|(_, listed)| !listed)
+        {
             violations.push(Violation::Missing { name: format!("pool '{}'", pool.name) });
         }
         found
@@ -243,7 +244,7 @@ impl<'a> Facts<'a> {
     /// Rule a: the overwriter's operator is the last one that reads the overwritten chunk, and every
     /// other reader, and whatever is over before that chunk begins, is over before it begins.
     fn is_last_reader(&self, new: ChunkId, old: ChunkId) -> bool {
-        let stream = self.demands.of(new).stream;
+        let stream = self.constraints.of(new).stream;
         let mut ends = self.begin(new).iter().zip(self.end(old)).enumerate();
         let mut begins = self.begin(old).iter().zip(self.begin(new));
         self.padded(old) > 0
@@ -257,7 +258,7 @@ impl<'a> Facts<'a> {
 
     fn out_of_time(&self, new: ChunkId, old: ChunkId) -> Violation {
         let (overwriter, overwritten) = (self.name(new), self.name(old));
-        if self.demands.streams > 1 {
+        if self.constraints.streams > 1 {
             return Violation::OverwriteUnordered { overwriter, overwritten };
         }
         let (begin, end) = (self.problem.chunk(new).begin, self.problem.chunk(old).end);
@@ -316,7 +317,7 @@ impl<'a> Facts<'a> {
     /// The bytes that a chunk needs, whatever it overwrites.
     fn all_needs(&self, chunk: ChunkId) -> Vec<Need> {
         let all = self.padded(chunk);
-        let asked = self.demands.of(chunk);
+        let asked = self.constraints.of(chunk);
         let life = self.problem.chunk(chunk);
         let padding = u128::from(self.plan.padding);
         // The bytes that the chunk needs instead of all.

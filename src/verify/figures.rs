@@ -98,7 +98,7 @@ impl Counted {
                 end: chunk.end,
                 low: problem.place_in_chain(id).1.into(),
                 size: chunk.size,
-                // Only problems that are not plain have overwriters that extend beyond the
+                // Only constrained problems have overwriters that extend beyond the
                 // overwritten chunk.
                 outside: Vec::new(),
                 ranges: Vec::new(),

@@ -35,7 +35,7 @@
 //! bytes. The plan may list windows: the steps in which a chunk needs only some of its bytes, and these. A chunk lives
 //! until its last byte is no longer needed, and until the last operator that shows some of it.
 //!
-//! A problem [that is not plain](crate::Problem::is_plain) has more rules: a chunk lies in a pool that exists
+//! A [constrained](crate::Problem::is_unconstrained) problem has more rules: a chunk lies in a pool that exists
 //! and that it may use, at its pin, at its own alignment, below the capacity, outside the reserved bytes;
 //! parts lie in their wholes; chunks joined by links lie in one buffer; chunks to be kept apart share no
 //! byte. Two chunks then clash if both need a byte of a pool at the same time, unless it stands for the same
@@ -136,8 +136,8 @@ fn of_problem(problem: &Problem, plan: &Plan) -> Vec<Violation> {
     violations.extend(placing(plan, Figure::Alignment, problem.alignment()));
     violations.extend(placing(plan, Figure::Padding, problem.padding()));
     let matching = problem::check(problem, plan, &mut violations);
-    if let Some(demands) = problem.demands() {
-        violations.extend(addresses::check(problem, demands, plan, &matching));
+    if let Some(constraints) = problem.constraints() {
+        violations.extend(addresses::check(problem, constraints, plan, &matching));
         violations.extend(bodies::none(plan));
         return violations;
     }
@@ -209,13 +209,13 @@ fn bytes_alive(plan: &Plan, links: Links) -> Bytes {
     counted.bytes_alive()
 }
 
-/// The most bytes alive at one step of a problem that is not plain, with its pools, holes, windows
-/// and parts; `None` if it is plain.
+/// The most bytes alive at one step of a constrained problem, with its pools, holes, windows
+/// and parts; `None` if it is unconstrained.
 fn bytes_needed(problem: &Problem, plan: &Plan) -> Option<Bytes> {
     let problem = &*beside::asked(problem, plan, &mut Vec::new());
-    let demands = problem.demands()?;
+    let constraints = problem.constraints()?;
     let matching = problem::check(problem, plan, &mut Vec::new());
-    Some(addresses::bytes_alive(problem, demands, plan, &matching))
+    Some(addresses::bytes_alive(problem, constraints, plan, &matching))
 }
 
 /// Runs the operators on a shadow of the memory, with every tensor where the plan puts it, and

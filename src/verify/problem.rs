@@ -7,7 +7,7 @@ use std::{
 
 use crate::{
     Plan, PlannedChunk, PlannedLink, Problem,
-    problem::{ChunkId, Ids, Request, demands::Part},
+    problem::{ChunkId, Ids, Request, constraints::Part},
     verify::{Field, Violation},
 };
 

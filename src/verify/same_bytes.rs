@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashSet};
 
 use crate::{
     Bytes, Problem,
-    problem::{ChunkId, demands::Part},
+    problem::{ChunkId, constraints::Part},
     verify::joined::Joined,
 };
 

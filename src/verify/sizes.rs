@@ -1,4 +1,4 @@
-//! The figures of a plan whose problem is not plain, counted again: pools, traffic, bytes alive.
+//! The figures of a plan whose problem is constrained, counted again: pools, traffic, bytes alive.
 //!
 //! The bytes alive are the bytes that chunks need at once, each counted once, however many chunks need it, in cells
 //! of the alignment (the book, Lower bound and verification). Every plan with the same links needs as many, in all
@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use crate::{
     Bytes, Plan, Step,
     covered::{self, Covered},
-    problem::{ChunkId, demands::Pool},
+    problem::{ChunkId, constraints::Pool},
     verify::{
         Figure, Violation,
         chains::ClockTreeSpace,
@@ -32,10 +32,10 @@ pub(super) fn stated(plan: &Plan, pool: usize) -> Option<Bytes> {
 }
 
 pub(super) fn check(facts: &Facts<'_>, violations: &mut Vec<Violation>) {
-    let Facts { plan, problem, demands, .. } = *facts;
+    let Facts { plan, problem, constraints, .. } = *facts;
     check_pools(facts, violations);
     let traffic = facts.placed().map(|(chunk, spot)| {
-        let bytes = demands.of(chunk).traffic.unwrap_or(problem.chunk(chunk).size);
+        let bytes = constraints.of(chunk).traffic.unwrap_or(problem.chunk(chunk).size);
         u128::from(bytes) * u128::from(facts.pool(spot.pool).cost)
     });
     let traffic = traffic.fold(0, u128::saturating_add);
@@ -62,7 +62,7 @@ pub(super) fn check(facts: &Facts<'_>, violations: &mut Vec<Violation>) {
 fn check_pools(facts: &Facts<'_>, violations: &mut Vec<Violation>) {
     let plan = facts.plan;
     let mut total: u128 = 0;
-    for ((at, pool), size) in facts.demands.pools.iter().enumerate().zip(pool_sizes(facts)) {
+    for ((at, pool), size) in facts.constraints.pools.iter().enumerate().zip(pool_sizes(facts)) {
         let expected = Bytes::try_from(size).unwrap_or(Bytes::MAX);
         total += size;
         // A plan may omit the only pool.
@@ -89,7 +89,7 @@ fn check_pools(facts: &Facts<'_>, violations: &mut Vec<Violation>) {
 /// The highest byte of each pool, rounded up to the alignment, but never above its capacity; of a
 /// pool of buffers, the sum of that over its buffers.
 fn pool_sizes(facts: &Facts<'_>) -> Vec<u128> {
-    let mut tops: Vec<BTreeMap<Bytes, u128>> = vec![BTreeMap::new(); facts.demands.pools.len()];
+    let mut tops: Vec<BTreeMap<Bytes, u128>> = vec![BTreeMap::new(); facts.constraints.pools.len()];
     for (_, Spot { pool, low, high }) in facts.placed() {
         let largest = facts.pool(pool).largest;
         let buffer = largest.map_or(0, |largest| low / largest);
@@ -102,7 +102,7 @@ fn pool_sizes(facts: &Facts<'_>) -> Vec<u128> {
         let limit = pool.largest.or(pool.capacity).map_or(u128::MAX, u128::from);
         tops.values().map(|top| top.next_multiple_of(alignment).min(limit)).sum()
     };
-    facts.demands.pools.iter().zip(&tops).map(size).collect()
+    facts.constraints.pools.iter().zip(&tops).map(size).collect()
 }
 
 /// Checks that the lower bound is not above what the plan reaches.
@@ -111,7 +111,7 @@ fn check_bound(facts: &Facts<'_>, violations: &mut Vec<Violation>) {
     if lower_bound > pool_size {
         violations.push(Violation::BoundAbovePool { lower_bound, pool_size });
     }
-    if proven_optimal && facts.demands.pools.len() == 1 && lower_bound != pool_size {
+    if proven_optimal && facts.constraints.pools.len() == 1 && lower_bound != pool_size {
         violations.push(Violation::NotProven { lower_bound, pool_size });
     }
 }
@@ -119,8 +119,8 @@ fn check_bound(facts: &Facts<'_>, violations: &mut Vec<Violation>) {
 /// Checks the bytes alive: with one stream, the bound and the first step with the most of them; with several, that
 /// the chunks listed as the peak are alive together.
 fn check_peak(facts: &Facts<'_>, violations: &mut Vec<Violation>) {
-    let Facts { plan, problem, demands, .. } = *facts;
-    if demands.streams == 1 {
+    let Facts { plan, problem, constraints, .. } = *facts;
+    if constraints.streams == 1 {
         if !plan.peak.is_empty() {
             violations.push(Violation::PeakOnOneStream);
         }
@@ -193,7 +193,7 @@ impl Facts<'_> {
 /// The most bytes alive together with the links of the plan, or with those of its problem if they
 /// need less.
 pub(super) fn bytes_alive(facts: &Facts<'_>) -> u128 {
-    if facts.demands.streams > 1 {
+    if facts.constraints.streams > 1 {
         return heaviest_cut(facts);
     }
     most_alive(facts, Links::OfPlan).0.min(most_alive(facts, Links::OfProblem).0)
@@ -202,7 +202,7 @@ pub(super) fn bytes_alive(facts: &Facts<'_>) -> u128 {
 /// The most bytes alive in one step of the only stream, and the first such step.
 fn most_alive(facts: &Facts<'_>, links: Links) -> (u128, Step) {
     let alignment = u128::from(facts.alignment());
-    let whole = facts.demands.pools.iter().filter(|pool| pool.largest.is_none());
+    let whole = facts.constraints.pools.iter().filter(|pool| pool.largest.is_none());
     let capacities = whole.filter_map(|pool| pool.capacity);
     let cut_off = capacities.map(|bytes| short_of(bytes, facts.alignment())).sum();
     let sizes = Sizes { alignment, cut_off };
@@ -269,8 +269,8 @@ struct Change {
 fn aligned(facts: &Facts<'_>, links: Links) -> Vec<bool> {
     let mut is_root: Vec<bool> =
         facts.problem.ids().map(|chunk| facts.over(chunk, links).is_none()).collect();
-    facts.demands.parts.iter().for_each(|part| is_root[part.part.index()] = false);
-    let own = |chunk| facts.demands.of(chunk).alignment >= facts.alignment();
+    facts.constraints.parts.iter().for_each(|part| is_root[part.part.index()] = false);
+    let own = |chunk| facts.constraints.of(chunk).alignment >= facts.alignment();
     facts.problem.ids().zip(is_root).map(|(chunk, is_root)| is_root || own(chunk)).collect()
 }
 
@@ -279,7 +279,7 @@ fn aligned(facts: &Facts<'_>, links: Links) -> Vec<bool> {
 fn has_cells(facts: &Facts<'_>, links: Links) -> Vec<bool> {
     let count = facts.problem.len();
     let mut joined = Joined::new(count);
-    facts.demands.parts.iter().for_each(|part| joined.join(part.part, part.whole));
+    facts.constraints.parts.iter().for_each(|part| joined.join(part.part, part.whole));
     for chunk in facts.problem.ids() {
         if let Some(over) = facts.over(chunk, links) {
             joined.join(chunk, over.chunk);
@@ -303,7 +303,7 @@ fn one_after_another(facts: &Facts<'_>) -> Vec<u128> {
         near[outer.index()].push((inner.index(), distance));
         near[inner.index()].push((outer.index(), -distance));
     };
-    facts.demands.parts.iter().for_each(|part| join(part.part, part.whole, part.offset.into()));
+    facts.constraints.parts.iter().for_each(|part| join(part.part, part.whole, part.offset.into()));
     for chunk in facts.problem.ids() {
         if let Some(link) = facts.problem.link(chunk) {
             let distance = i128::from(link.offset) - i128::from(link.below);

@@ -2,7 +2,7 @@
 
 use memplan::{OpSequence, Operator, Output};
 
-use crate::common::demands::Dice;
+use crate::common::constraints::Dice;
 
 use super::{
     model::{Memory, Model, Setting},

@@ -7,7 +7,7 @@ use arbitrary::Unstructured;
 use memplan::{
     Plan, Planner, Strategy, TensorPlace,
     lower::LoweringOptions,
-    problem::demands::Pool,
+    problem::Pool,
     verify::{execute, verify},
 };
 

@@ -5,7 +5,7 @@
 pub mod alive;
 pub mod asked;
 pub mod choices;
-pub mod demands;
+pub mod constraints;
 pub mod every_place;
 pub mod expansion;
 pub mod file_mutants;
@@ -54,7 +54,7 @@ pub fn indices(value: &Value) -> Vec<usize> {
 
 /// Runs a property on as many random inputs, which are the same in every run.
 pub fn times(count: u32, mut property: impl FnMut(&mut Unstructured<'_>) -> Result<()>) {
-    let mut dice = demands::Dice(1);
+    let mut dice = constraints::Dice(1);
     for _ in 0..count {
         let bytes: Vec<u8> = (0..8192).map(|_| u8::try_from(dice.roll(256)).unwrap()).collect();
         // An error means that the input is too short.

@@ -10,7 +10,7 @@ use memplan::{
         tflite::{Runtime, TfliteOptions, survey},
     },
     lower::{LoweringOptions, lower},
-    problem::{ChunkId, Ids, Request, demands::Feature},
+    problem::{ChunkId, Feature, Ids, Request},
     report::{
         MapOptions, StepNames, explain, memory_map, summary, write_problem_json,
         write_sequence_json,

@@ -1,16 +1,13 @@
-//! Plans of problems that are not plain, and the same plans with a change that usually makes them wrong.
+//! Plans of constrained problems, and the same plans with a change that usually makes them wrong.
 
 use memplan::{
     Plan, PlannedLink, Problem,
-    problem::{
-        ProblemFile,
-        demands::{Place, PoolId},
-    },
+    problem::{Place, PoolId, ProblemFile},
 };
 use serde_json::Value;
 
 use super::{
-    demands::Dice,
+    constraints::Dice,
     judge::{Over, Spot, bodies},
 };
 

@@ -6,10 +6,7 @@ use std::{fs, path::Path};
 use memplan::{
     Input, OpSequence, Operator, Output, Plan, PlanError, Planner, Problem, Strategy,
     import::{Format, ImportOptions, read_input},
-    problem::{
-        ProblemFile,
-        demands::{Place, Pool},
-    },
+    problem::{Place, Pool, ProblemFile},
     report::{StepNames, explain},
     search::first_fit,
     sequence::SequenceBuilder,
@@ -17,7 +14,7 @@ use memplan::{
 
 use crate::common::{
     alive::check,
-    demands::{Dice, random_branches, random_problem},
+    constraints::{Dice, random_branches, random_problem},
     project,
     properties::{all_options, is_impossible},
     random::random_sequence,

@@ -2,16 +2,13 @@
 //! rejected with its line.
 
 use crate::common::{
-    demands::{Dice, random_problem as random_demands, recorded},
+    constraints::{Dice, random_problem as random_constraints, recorded},
     random::{Wild, random_problem},
 };
 use memplan::{
     Input, OpSequence, Operator, Output, Plan, Planner, Problem, Strategy,
     import::{Format, ImportOptions, read_input, read_plan},
-    problem::{
-        ChunkId, Ids,
-        demands::{Place, PoolId},
-    },
+    problem::{ChunkId, Ids, Place, PoolId},
     report::{
         not_in_csv, write_plan_csv, write_plan_json, write_problem_csv, write_problem_json,
         write_sequence_json,
@@ -105,7 +102,7 @@ fn every_dialect_says_the_same(#[case] text: &str) {
     assert_eq!(problem.alignment(), 1);
 }
 
-/// The text of a problem in format 2, even if it is plain.
+/// The text of a problem in format 2, even if it is unconstrained.
 fn as_full(problem: &Problem) -> String {
     let text = written(|out| write_problem_json(out, problem));
     text.replace("memplan-problem/1", "memplan-problem/2")
@@ -181,7 +178,7 @@ fn a_problem_that_is_not_plain_survives_csv() {
     let mut dice = Dice(7);
     let mut counts = [0; 4];
     for _ in 0..6000 {
-        let Ok(problem) = serde_json::from_value::<Problem>(random_demands(&mut dice)) else {
+        let Ok(problem) = serde_json::from_value::<Problem>(random_constraints(&mut dice)) else {
             continue;
         };
         if not_in_csv(&problem).is_some() || problem.has_links() || problem.padding() > 0 {

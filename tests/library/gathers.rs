@@ -5,13 +5,10 @@ use std::collections::BTreeMap;
 use memplan::{
     OpSequence, Operator, Output, Plan, PlannedLink, Planner, Problem, SequenceError, Strategy,
     TensorPlace,
-    lower::{LoweringOptions, Obstacle, lower},
+    lower::{LoweringOptions, lower},
     plan::Scope,
     planner::PlanFit,
-    problem::{
-        RejectReason,
-        demands::{Part, Pool, PoolId},
-    },
+    problem::{Part, Pool, PoolId, RejectReason},
     sequence::SequenceBuilder,
     verify::{Violation, execute, verify},
 };
@@ -51,7 +48,7 @@ fn recorded_sequences_are_gathered_alike() {
             .iter()
             .map(|refused| {
                 let tensor = |id| sequence.tensor(id).name.to_string();
-                (tensor(refused.output), tensor(refused.input), format!("{:?}", refused.obstacle))
+                (tensor(refused.output), tensor(refused.input), format!("{:?}", refused.reason))
             })
             .collect();
         let mut expected: Vec<(String, String, String)> = case["refused"]
@@ -168,12 +165,7 @@ fn gathers_are_honoured_or_refused(
     let refused: Vec<_> = lowered
         .refused
         .iter()
-        .filter_map(|refused| match refused.obstacle {
-            Obstacle::RejectReason(reason) => {
-                Some((name(refused.output), name(refused.input), reason))
-            }
-            _ => None,
-        })
+        .map(|refused| (name(refused.output), name(refused.input), refused.reason))
         .collect();
     assert_eq!(refused, expected);
     for strategy in Strategy::ALL {
@@ -194,9 +186,9 @@ fn a_gather_that_costs_memory_is_refused() {
     operator(&mut sequence, &["d", "a"], Output::new("e", 16).overwrites("a"));
     let sequence = sequence.build().unwrap();
     let lowered = lower(&sequence, LoweringOptions::default()).unwrap();
-    assert_eq!(lowered.refused[0].obstacle, Obstacle::RejectReason(RejectReason::LargerBound));
+    assert_eq!(lowered.refused[0].reason, RejectReason::LargerBound);
     assert_eq!(lowered.problem.lower_bound().bytes, 33);
-    assert!(lowered.problem.is_plain());
+    assert!(lowered.problem.is_unconstrained());
 }
 
 /// If the whole is pinned, its part would take the chunk that it is written over along.

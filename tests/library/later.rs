@@ -5,7 +5,7 @@ use std::convert::Infallible;
 use memplan::{
     PlanError, Planner, Problem, ProblemError, Strategy,
     planner::PlanCache,
-    problem::{ChunkId, ProblemBuilder, Request, Shared, demands::Pool},
+    problem::{ChunkId, Pool, ProblemBuilder, Request, Shared},
     verify::verify,
 };
 use rstest::rstest;
@@ -24,8 +24,8 @@ fn phases_that_share_nothing_take_what_the_largest_takes() {
     let wild = Wild { chunks: 7, steps: 5, size: 9, alignment: false };
     let one = |random: &mut arbitrary::Unstructured<'_>| {
         let (first, second) = (random_problem(random, wild)?, random_problem(random, wild)?);
-        let both = first.clone().followed_by(&second, &[]).unwrap();
-        assert!(both.is_plain());
+        let both = first.clone().concat(&second, &[]).unwrap();
+        assert!(both.is_unconstrained());
         assert_eq!(both.steps(), first.steps() + second.steps());
         let bounds = [&first, &second].map(|problem| problem.lower_bound().bytes);
         assert_eq!(both.lower_bound().bytes, bounds[0].max(bounds[1]));
@@ -53,7 +53,7 @@ fn shared_chunks_are_alive_all_the_time() {
         }
         let pair = *random.choose(&alike)?;
         // Padding and alignment may differ, and the larger ones count.
-        let both = first.clone().followed_by(&second, &[pair]).unwrap();
+        let both = first.clone().concat(&second, &[pair]).unwrap();
         assert_eq!(both.len(), first.len() + second.len() - 1);
         let shared = both.chunk(pair.earlier);
         assert_eq!((shared.begin, shared.end), (0, both.steps()));
@@ -73,7 +73,7 @@ fn holes_and_windows_move_with_their_phase() {
     second.hole(held, 2..4).window(windowed, 5..6, 0..8);
     second.chunk(1..3, 64);
     let second = second.build().unwrap();
-    let both = first.build().unwrap().followed_by(&second, &[]).unwrap();
+    let both = first.build().unwrap().concat(&second, &[]).unwrap();
     assert_eq!(check(&both, Strategy::Optimal), check(&second, Strategy::Optimal));
     let text = serde_json::to_value(&both).unwrap();
     assert_eq!(text["chunks"][1]["holes"], serde_json::json!([[5, 7]]));
@@ -92,7 +92,7 @@ fn a_required_update_of_a_shared_state_stays_in_its_place() {
         (phase.build().unwrap(), old, new)
     };
     let ((first, _, new), (second, old, last)) = (phase(), phase());
-    let both = first.followed_by(&second, &[Shared::new(new, old)]).unwrap();
+    let both = first.concat(&second, &[Shared::new(new, old)]).unwrap();
     let last = ChunkId(last.0 + 2);
     let plan = Planner::new().plan(&both).unwrap();
     assert_eq!(verify(&both, &plan), []);
@@ -113,7 +113,7 @@ fn all_updates_of_a_shared_state_stay_in_its_place() {
     let state = second.chunk(0..2, 64);
     let (first, second) = (first.build().unwrap(), second.build().unwrap());
     for chunk in chunks {
-        let both = first.clone().followed_by(&second, &[Shared::new(chunk, state)]).unwrap();
+        let both = first.clone().concat(&second, &[Shared::new(chunk, state)]).unwrap();
         let plan = Planner::new().plan(&both).unwrap();
         assert_eq!(verify(&both, &plan), []);
         assert_eq!((plan.pool_size, plan.proven_optimal), (64, true));
@@ -132,13 +132,13 @@ fn a_phase_on_streams_is_over_before_the_next_begins() {
     second.chunk(0..2, 12);
     let d = second.chunk(1..3, 4);
     let (first, second) = (first.build().unwrap(), second.build().unwrap());
-    let apart = first.clone().followed_by(&second, &[]).unwrap();
+    let apart = first.clone().concat(&second, &[]).unwrap();
     assert_eq!(check(&apart, Strategy::Optimal), 16);
-    let back = second.clone().followed_by(&first, &[]).unwrap();
+    let back = second.clone().concat(&first, &[]).unwrap();
     assert_eq!(check(&back, Strategy::Optimal), 16);
     let mut third = Problem::builder();
     let e = third.chunk(0..1, 4);
-    let shared = back.followed_by(&third.build().unwrap(), &[Shared::new(d, e)]).unwrap();
+    let shared = back.concat(&third.build().unwrap(), &[Shared::new(d, e)]).unwrap();
     assert_eq!(check(&shared, Strategy::Optimal), 20);
 }
 
@@ -161,7 +161,7 @@ fn pools_and_pins_are_those_of_both() {
     let plain = two(8, |_, _| ());
     let shared = [Shared::new(ChunkId(0), ChunkId(0))];
     for (first, second) in [(&pinned, &plain), (&plain, &pinned), (&pinned, &pinned)] {
-        let both = first.clone().followed_by(second, &shared).unwrap();
+        let both = first.clone().concat(second, &shared).unwrap();
         assert_eq!(both.pools().len(), 2);
         let plan = Planner::new().plan(&both).unwrap();
         assert_eq!(verify(&both, &plan), []);
@@ -169,7 +169,7 @@ fn pools_and_pins_are_those_of_both() {
         // Both phases move its bytes.
         assert_eq!(plan.traffic, 16);
     }
-    let apart = plain.followed_by(&pinned, &[]).unwrap();
+    let apart = plain.concat(&pinned, &[]).unwrap();
     assert_eq!(Planner::new().plan(&apart).unwrap().chunks[1].offset, 64);
 }
 
@@ -185,10 +185,10 @@ fn what_cannot_be_shared_is_refused(
     #[case] words: &str,
 ) {
     let first = two(8, |problem, chunk| in_sram(problem, 64, chunk));
-    let error = first.clone().followed_by(&second, &[shared]).unwrap_err().to_string();
+    let error = first.clone().concat(&second, &[shared]).unwrap_err().to_string();
     assert!(error.contains(words), "{error}");
     let twice = [Shared::new(ChunkId(0), ChunkId(0)); 2];
-    let error = first.clone().followed_by(&first, &twice).unwrap_err();
+    let error = first.clone().concat(&first, &twice).unwrap_err();
     assert!(matches!(error, ProblemError::Shared { .. }), "{error}");
 }
 

@@ -10,7 +10,7 @@ use memplan::{
 use serde_json::{Value, json};
 
 use crate::common::{
-    demands::{Dice, random_problem},
+    constraints::{Dice, random_problem},
     shared,
 };
 
@@ -68,7 +68,7 @@ fn is_interval_order(lives: &[Option<Life>]) -> bool {
 }
 
 /// The text of a problem without its lifetimes.
-fn demands(problem: &Problem) -> Value {
+fn constraints(problem: &Problem) -> Value {
     let mut text = serde_json::to_value(problem).unwrap();
     let text = text.as_object_mut().unwrap();
     for chunk in text["chunks"].as_array_mut().unwrap() {
@@ -89,14 +89,14 @@ fn demands(problem: &Problem) -> Value {
     ])
 }
 
-/// Checks that the steps of a problem have its conflicts and its demands. Returns whether there are steps.
+/// Checks that the steps of a problem have its conflicts and its constraints. Returns whether there are steps.
 fn check(problem: &Problem, name: &str) -> bool {
     let lives_on_streams = lives(problem);
-    let Some(linear) = problem.linearized() else { return false };
+    let Some(linear) = problem.collapse_streams() else { return false };
     assert!(is_interval_order(&lives_on_streams), "{name}");
     assert_eq!(conflicts(&lives(&linear)), conflicts(&lives_on_streams), "{name}");
-    assert_eq!(demands(&linear), demands(problem), "{name}");
-    assert_eq!(linear.linearized(), None, "{name}");
+    assert_eq!(constraints(&linear), constraints(problem), "{name}");
+    assert_eq!(linear.collapse_streams(), None, "{name}");
     true
 }
 
@@ -116,7 +116,7 @@ fn recorded_interval_orders_are_found() {
             continue;
         }
         assert_eq!(check(&problem, name), case["interval_order"].as_bool().unwrap(), "{name}");
-        let Some(linear) = problem.linearized() else { continue };
+        let Some(linear) = problem.collapse_streams() else { continue };
         found += 1;
         let recorded: BTreeSet<[usize; 2]> =
             serde_json::from_value(case["conflicts"].clone()).unwrap();
@@ -209,7 +209,7 @@ fn the_bound_and_the_chunks_at_the_peak_are_those_of_the_steps() {
         let text =
             if round % 4 == 0 { random_program(&mut dice) } else { random_problem(&mut dice) };
         let Ok(problem) = serde_json::from_value::<Problem>(text.clone()) else { continue };
-        let Some(linear) = problem.linearized() else { continue };
+        let Some(linear) = problem.collapse_streams() else { continue };
         let plan = |problem| Planner::new().strategy(Strategy::FirstFit).plan(problem);
         let (Ok(on_streams), Ok(in_steps)) = (plan(&problem), plan(&linear)) else { continue };
         assert_eq!(on_streams.lower_bound, in_steps.lower_bound, "{text}");
@@ -241,7 +241,7 @@ fn required_overwrites_are_required_in_steps() {
         let Ok(problem) = serde_json::from_value::<Problem>(random_problem(&mut dice)) else {
             continue;
         };
-        let Some(linear) = problem.linearized() else { continue };
+        let Some(linear) = problem.collapse_streams() else { continue };
         let is_honoured = |request: &&Request| {
             let link = problem.link(request.overwriter);
             request.required && link.is_some_and(|link| link.overwritten == request.overwritten)
@@ -269,7 +269,7 @@ fn ten_thousand_chunks_in_one_line_of_time_are_numbered() {
         problem.clocks(chunk, [round; 2].into(), end.into(), stream);
     }
     let problem = problem.streams(2).build().unwrap();
-    let linear = problem.linearized().unwrap();
+    let linear = problem.collapse_streams().unwrap();
     // What ends before a barrier ends in its round.
     let expected = |at: u64| (at / 2, at / 2 + 1 + if at.is_multiple_of(5) { at % 7 } else { 0 });
     let last = linear.chunks().iter().map(|chunk| chunk.end).max().unwrap();

@@ -4,16 +4,13 @@ use memplan::{
     Limits, Plan, Planner, Problem, Strategy,
     lower::LoweringOptions,
     plan::Scope,
-    problem::{
-        ChunkId, ProblemBuilder, Request, Shared,
-        demands::{Place, PoolId},
-    },
+    problem::{ChunkId, Place, PoolId, ProblemBuilder, Request, Shared},
     verify::verify,
 };
 use rstest::rstest;
 use serde_json::json;
 
-use crate::common::demands::Dice;
+use crate::common::constraints::Dice;
 
 /// A random problem with optional parts and requests.
 struct Case {
@@ -151,7 +148,7 @@ fn files_say_which_parts_are_optional() {
     file["parts"][1]["required"] = true.into();
     let mixed: Problem = serde_json::from_value(file).unwrap();
     assert_eq!((mixed.parts().len(), mixed.optional_parts().len()), (1, 2));
-    let both = problem.clone().followed_by(&problem, &[]).unwrap();
+    let both = problem.clone().concat(&problem, &[]).unwrap();
     let parts: Vec<_> = both.optional_parts().iter().map(|p| (p.part, p.whole, p.offset)).collect();
     let later = |chunk: ChunkId| ChunkId(chunk.0 + 4);
     assert_eq!(parts[..2], [(a, c, 0), (b, c, 64)]);
@@ -232,7 +229,7 @@ fn a_long_chain_of_concatenations_is_planned() {
 fn optional_parts_of_shared_chunks_are_copied() {
     let (problem, [a, b, c, d]) = concat();
     let shared = [Shared::new(c, c)];
-    let both = problem.clone().followed_by(&problem, &shared).unwrap();
+    let both = problem.clone().concat(&problem, &shared).unwrap();
     let parts: Vec<_> = both.optional_parts().iter().map(|p| (p.part, p.whole)).collect();
     let later = |chunk: ChunkId| ChunkId(chunk.0 + if chunk > c { 3 } else { 4 });
     assert_eq!(parts, [(a, d), (later(a), later(d))]);

@@ -11,7 +11,7 @@ use memplan::{
 use rstest::rstest;
 
 use crate::common::{
-    demands::Dice,
+    constraints::Dice,
     properties::{all_options, is_impossible},
     random::random_sequence,
     times,

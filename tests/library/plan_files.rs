@@ -6,13 +6,13 @@
 use arbitrary::{Result, Unstructured};
 use memplan::{
     Limits, OpSequence, Plan, Planner, Problem, Strategy,
-    problem::demands::Pool,
+    problem::Pool,
     verify::{execute, verify},
 };
 use serde_json::Value;
 
 use crate::common::{
-    demands::{self, Dice},
+    constraints::{self, Dice},
     file_mutants::{Changed, is_information, is_of_caller, is_place, key, mutate, places},
     judge::{self, Spot},
     machine,
@@ -128,7 +128,7 @@ fn every_key_of_a_plan_of_a_problem() {
             let problem = random_problem(random, wild)?;
             (serde_json::to_value(&problem).unwrap(), problem)
         } else {
-            let text = demands::random_problem(&mut Dice(random.arbitrary()?));
+            let text = constraints::random_problem(&mut Dice(random.arbitrary()?));
             let Ok(problem) = serde_json::from_value::<Problem>(text.clone()) else {
                 return Ok(());
             };

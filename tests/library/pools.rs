@@ -4,7 +4,7 @@ use memplan::{
     Limits, OpSequence, Operator, Output, Plan, Planner, Problem, Strategy, TensorPlace, networks,
     plan::PlacementError,
     planner::TrafficReference,
-    problem::demands::Pool,
+    problem::Pool,
     verify::{Violation, execute, verify},
 };
 use rstest::rstest;

@@ -4,23 +4,45 @@ use std::{fs, path::Path};
 
 /// The old word, as whole words in code, and the one in its place.
 const RETIRED: &[(&str, &str)] = &[
-    ("Joiner", "BodyBuilder"),
-    ("Crowd", "PeakSet"),
+    ("Anew", "Repack"),
     ("Asked", "UnsupportedFeature"),
-    ("Refusal", "RejectReason"),
-    ("InClocks", "ClockTreeSpace"),
-    ("Offered", "OffsetDomain"),
-    ("Unsettled", "UnresolvedShape"),
-    ("honoured", "accepted"),
-    ("celled", "aligned_bytes"),
-    ("ends_early", "is_anytime"),
-    ("loose_ends", "dangling"),
-    ("heed_pins", "reserve_pins"),
+    ("Board", "Incumbent"),
+    ("Crowd", "PeakSet"),
+    ("Demands", "Constraints"),
     ("GLANCE", "PROBE_NODES"),
+    ("InClocks", "ClockTreeSpace"),
+    ("Joiner", "BodyBuilder"),
+    ("Meeting", "Overlap"),
+    ("Obstacle", "RejectReason"),
+    ("Offered", "OffsetDomain"),
+    ("Refusal", "RejectReason"),
+    ("Regain", "PinRepair"),
+    ("Slab", "Interval"),
+    ("Standing", "Snapshot"),
+    ("Statement", "PoolInstance"),
+    ("Twins", "Symmetry"),
+    ("Unsettled", "UnresolvedShape"),
+    ("WORLDS", "SHAPE_SAMPLES"),
+    ("at_one_moment", "heaviest_cut"),
+    ("celled", "aligned_bytes"),
+    ("demands", "constraints"),
+    ("ends_early", "is_anytime"),
+    ("followed_by", "concat"),
+    ("has_fault", "has_mutation"),
+    ("heed_pins", "reserve_pins"),
+    ("honoured", "accepted"),
+    ("ladder", "limit_schedule"),
+    ("linearized", "collapse_streams"),
+    ("loose_ends", "dangling"),
+    ("mending", "repair_peaks"),
+    ("regain", "repair_pins"),
+    ("twins", "symmetry"),
+    ("worlds", "shape_samples"),
 ];
 
 /// A constant that bounds something begins with MAX or MIN.
-const PREFIXES: &[(&str, &str)] = &[("MOST_", "MAX_"), ("LEAST_", "MIN_")];
+const PREFIXES: &[(&str, &str)] =
+    &[("MOST_", "MAX_"), ("LEAST_", "MIN_"), ("MANY_", "MAX_"), ("FEW_", "MIN_")];
 
 fn is_word(byte: Option<&u8>) -> bool {
     byte.is_some_and(|&byte| byte.is_ascii_alphanumeric() || byte == b'_')

@@ -7,7 +7,7 @@ use memplan::{
 use rstest::rstest;
 
 use crate::common::{
-    demands::Dice,
+    constraints::Dice,
     properties::is_impossible,
     random::{Wild, random_problem, random_sequence},
     times,
@@ -177,7 +177,7 @@ fn what_a_plan_takes_fits() {
     assert!(yes > 50 && no > 20, "{answers:?}");
 }
 
-/// A choice cannot mend an alignment.
+/// A choice cannot repair an alignment.
 #[rstest]
 #[case::none(0)]
 #[case::three(3)]

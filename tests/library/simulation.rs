@@ -11,12 +11,12 @@ use memplan::{
     InputRef, Limits, OpSequence, Plan, PlanError, Planner, Problem, Strategy,
     lower::LoweringOptions,
     planner::PlanFit,
-    problem::demands::Pool,
+    problem::Pool,
     verify::{execute, verify},
 };
 
 use crate::common::{
-    demands::{self, Dice},
+    constraints::{self, Dice},
     machine,
     properties::all_options,
     random::{Wild, random_problem},
@@ -198,7 +198,7 @@ fn every_plan_of_a_problem_verifies() {
         let problem = if random.ratio(1, 3)? {
             random_problem(random, Wild { chunks: 8, steps: 8, size: 12, alignment: true })?
         } else {
-            let text = demands::random_problem(&mut Dice(random.arbitrary()?)).to_string();
+            let text = constraints::random_problem(&mut Dice(random.arbitrary()?)).to_string();
             let Ok(problem) = serde_json::from_str::<Problem>(&text) else { return Ok(()) };
             problem
         };
@@ -215,7 +215,7 @@ fn every_plan_of_a_problem_verifies() {
                 continue;
             };
             tally.count("plans", true);
-            tally.count("of plain problems", problem.is_plain());
+            tally.count("of unconstrained problems", problem.is_unconstrained());
             tally.count("in several pools", plan.pools.len() > 1);
             let found = verify(&problem, &plan);
             let shown = || {

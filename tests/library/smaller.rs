@@ -5,7 +5,7 @@ use memplan::{
     lower::LoweringOptions,
     order::default_limits,
     plan::PlanFile,
-    problem::demands::Pool,
+    problem::Pool,
     sequence::{DimRange, SequenceFile},
     verify::{Verifier, copied_views, verify, verify_smaller},
 };

@@ -4,8 +4,8 @@ use arbitrary::{Result, Unstructured};
 use memplan::{
     OpSequence, Operator, Output, Plan, PlanError, PlannedChunk, Planner, SequenceError, Strategy,
     TensorPlace,
-    lower::{LoweringOptions, Obstacle, lower},
-    problem::{RejectReason, demands::Feature},
+    lower::{LoweringOptions, lower},
+    problem::{Feature, RejectReason},
     sequence::{Dependency, Origin},
     verify::{Violation, execute, execute_with_waits, verify},
 };
@@ -189,9 +189,9 @@ fn an_input_that_another_stream_reads_is_not_overwritten(
             );
             continue;
         }
-        let refused: Vec<Obstacle> =
-            lowered.unwrap().refused.iter().map(|one| one.obstacle).collect();
-        assert_eq!(refused, refusal.map(Obstacle::RejectReason).into_iter().collect::<Vec<_>>());
+        let refused: Vec<RejectReason> =
+            lowered.unwrap().refused.iter().map(|one| one.reason).collect();
+        assert_eq!(refused, refusal.into_iter().collect::<Vec<_>>());
         let plan = Planner::new().plan(&sequence).unwrap();
         assert_eq!(verify(&sequence, &plan), []);
         assert_eq!(execute(&sequence, &plan), []);
@@ -258,8 +258,8 @@ fn inputs_made_on_two_streams_are_gathered_in_place(
 ) {
     let sequence = concat_on_two_streams(read, write);
     let lowered = lower(&sequence, LoweringOptions::default()).unwrap();
-    let refused: Vec<Obstacle> = lowered.refused.iter().map(|one| one.obstacle).collect();
-    let expected: Vec<Obstacle> = refusals.iter().copied().map(Obstacle::RejectReason).collect();
+    let refused: Vec<RejectReason> = lowered.refused.iter().map(|one| one.reason).collect();
+    let expected: Vec<RejectReason> = refusals.to_vec();
     assert_eq!(refused, expected);
     assert_eq!(lowered.problem.parts().len(), parts);
     assert_eq!(lowered.problem.lower_bound().bytes, pool);
@@ -296,7 +296,10 @@ fn planners_of_plain_problems_refuse_streams_that_are_no_line() {
     let sequence = sequence.build().unwrap();
     let error = Planner::new().strategy(Strategy::Pushdown).plan(&sequence).unwrap_err();
     assert!(matches!(error, PlanError::Unsupported { feature: Feature::Streams, .. }), "{error}");
-    assert_eq!(lower(&sequence, LoweringOptions::default()).unwrap().problem.linearized(), None);
+    assert_eq!(
+        lower(&sequence, LoweringOptions::default()).unwrap().problem.collapse_streams(),
+        None
+    );
 }
 
 /// Lives on streams that are as in one line of time are planned by all: the signal puts `z` after `x`.

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::common::{
     choices::choices,
-    demands::{Dice, random_branches, random_problem},
+    constraints::{Dice, random_branches, random_problem},
     every_place::{Objective, TooMany, better_plan, objective},
     judge::{Judge, Over},
     spoiled::{links, links_of, spoiled, spots},
@@ -40,7 +40,7 @@ struct Case<'a> {
 }
 
 impl Case<'_> {
-    /// The objective of a plan, with the traffic even if the problem is plain.
+    /// The objective of a plan, with the traffic even if the problem is unconstrained.
     fn objective(&self, plan: &Plan) -> Objective {
         let found = plan.objective();
         let found = if found.len() == 1 { vec![0, found[0]] } else { found };

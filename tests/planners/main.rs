@@ -12,7 +12,7 @@ mod no_op_variants;
 mod tilings;
 
 mod are_right;
-mod demands;
+mod constraints;
 mod every_place;
 mod every_plan_is_right;
 mod fewer_overwrites;

@@ -103,7 +103,7 @@ fn problems() -> Vec<(String, Problem)> {
         files(&["models", "problems/challenging", "problems/edges", "problems/training"])
     {
         let problem = InputRef::from(&input).lower(LoweringOptions::default()).unwrap().problem;
-        if problem.is_plain() && problem.len() <= MAX_CHUNKS {
+        if problem.is_unconstrained() && problem.len() <= MAX_CHUNKS {
             problems.push((name, problem));
         }
     }

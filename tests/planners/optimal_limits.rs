@@ -12,10 +12,7 @@ use crate::{hard, tilings};
 use memplan::{
     Bytes, Planner, Problem, Strategy,
     plan::Layout,
-    problem::{
-        ChunkId, ProblemBuilder,
-        demands::{Pool, PoolId},
-    },
+    problem::{ChunkId, Pool, PoolId, ProblemBuilder},
     report,
     search::{Fit, Limits, Observer, Progress, conflict, fits, optimize},
     verify::verify,
@@ -92,7 +89,7 @@ fn long_run() -> Problem {
     problem(lives.collect())
 }
 
-/// Wherever a search is cancelled, while it mends, packs, completes or searches, it gives a right plan at once,
+/// Wherever a search is cancelled, while it repairs peaks, packs, completes or searches, it gives a right plan at once,
 /// which is no larger than the best that it has reported.
 #[rstest]
 #[case::flat(flat(), 3000)]

@@ -10,7 +10,7 @@ use memplan::{
 
 use rstest::rstest;
 
-use crate::common::demands::Dice;
+use crate::common::constraints::Dice;
 
 /// An operator of a small sequence: the tensors that it reads, and its output.
 #[derive(Clone, Debug)]

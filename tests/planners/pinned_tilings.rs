@@ -5,10 +5,7 @@ use arbitrary::{Result, Unstructured};
 use crate::common::{problems::from_csv, shared::shared};
 use memplan::{
     Bytes, Limits, Planner, Problem, Step,
-    problem::{
-        ProblemBuilder,
-        demands::{Pool, PoolId},
-    },
+    problem::{Pool, PoolId, ProblemBuilder},
     verify::verify,
 };
 
@@ -93,10 +90,10 @@ fn bytes_that_are_never_needed_are_not_reserved_either() {
     assert_eq!((plan.pool_size, plan.lower_bound <= 12), (12, true));
 }
 
-/// One chunk in 23 is pinned where a packing at the bound has it. With these nodes, the search without regained pins
+/// One chunk in 23 is pinned where a packing at the bound has it. With these nodes, the search without repaired pins
 /// stays a fifth above the bound.
 #[test]
-fn pins_are_regained_in_a_hard_problem() {
+fn pins_are_repaired_in_a_hard_problem() {
     let Some(csv) = shared("data/problems/challenging/E.1048576.csv") else { return };
     let plain = from_csv(&csv);
     let packing = Planner::new().plan(&plain).unwrap();

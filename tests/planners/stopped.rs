@@ -10,7 +10,7 @@ use memplan::{
     Limits, Observer, OpSequence, Operator, Output, PlanError, Planner, Problem, Progress,
     Strategy,
     planner::{Comparison, LeftOut},
-    problem::demands::Clock,
+    problem::Clock,
     verify::verify,
 };
 use rstest::rstest;

@@ -7,7 +7,7 @@ use memplan::{
 use serde_json::Value;
 
 use super::steps::random_step;
-use crate::common::{demands::Dice, expansion, shared};
+use crate::common::{constraints::Dice, expansion, shared};
 
 /// The training steps and, for each, the cost of its forward pass.
 const STEPS: [(&str, u64); 6] = [

@@ -7,7 +7,7 @@ use memplan::{
 };
 
 use super::steps::{chain, random_step};
-use crate::common::demands::Dice;
+use crate::common::constraints::Dice;
 
 /// The least costs by peak: for every peak that some expansion has, the least cost of an expansion with at most
 /// that peak. Only for sequences without views and overwrites.

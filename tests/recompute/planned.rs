@@ -7,7 +7,7 @@ use memplan::{
 };
 
 use super::steps::random_step;
-use crate::common::{demands::Dice, expansion};
+use crate::common::{constraints::Dice, expansion};
 
 fn planner() -> Planner<'static> {
     Planner::new().alignment(4).padding(1)

@@ -8,7 +8,7 @@ use memplan::{
 };
 
 use super::steps::{chain, random_step};
-use crate::common::demands::Dice;
+use crate::common::constraints::Dice;
 
 #[test]
 fn what_no_expansion_can_do_is_proven() {

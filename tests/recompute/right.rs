@@ -9,7 +9,9 @@ use memplan::{
 };
 
 use super::steps::{chain, random_step};
-use crate::common::{demands::Dice, expansion, machine, random::random_sequence, seeds::bytes_of};
+use crate::common::{
+    constraints::Dice, expansion, machine, random::random_sequence, seeds::bytes_of,
+};
 
 /// The peak that lowering counts, with all gathered inputs copied.
 fn peak(sequence: &OpSequence) -> Bytes {

@@ -2,7 +2,7 @@
 
 use memplan::{OpSequence, Operator, Output};
 
-use crate::common::demands::Dice;
+use crate::common::constraints::Dice;
 
 /// A chain of layers of equal size and cost, and its backward pass: `b7` reads the activation below layer 7 and
 /// the gradient above it. The input and the last gradient lie outside the pool.

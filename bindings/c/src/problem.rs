@@ -4,10 +4,7 @@ use std::sync::Arc;
 
 use library::{
     Plan as LibraryPlan,
-    problem::{
-        ChunkId, ProblemBuilder, Request,
-        demands::{Place, Pool as LibraryPool, PoolId},
-    },
+    problem::{ChunkId, Place, Pool as LibraryPool, PoolId, ProblemBuilder, Request},
     verify::{Verifier, Violation},
 };
 

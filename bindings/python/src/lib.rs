@@ -5,7 +5,7 @@
 //! panic crosses: it becomes a `RuntimeError`.
 
 mod cache;
-mod demands;
+mod constraints;
 mod errors;
 mod given;
 mod json;
@@ -29,7 +29,7 @@ mod _native {
     #[pymodule_export]
     use super::cache::PlanCache;
     #[pymodule_export]
-    use super::demands::Pool;
+    use super::constraints::Pool;
     #[pymodule_export]
     use super::operator::Operator;
     #[pymodule_export]

@@ -23,7 +23,7 @@ use pyo3::{
 };
 
 use crate::{
-    demands::{Pin, Pool},
+    constraints::{Pin, Pool},
     errors::{caught, panicked, plan_error, value_error},
     lists::List,
     numbers::shown,
@@ -202,7 +202,7 @@ impl Options {
     }
 
     /// Moves pools and pins into a problem, with which its plans are then verified.
-    pub(crate) fn demanded(mut self, input: Given) -> PyResult<(Self, Given)> {
+    pub(crate) fn constrained(mut self, input: Given) -> PyResult<(Self, Given)> {
         if !matches!(input, Given::Problem(_)) || self.pools.is_empty() {
             return Ok((self, input));
         }

@@ -6,7 +6,7 @@ use memplan::{
     InputRef,
     order::default_limits,
     planner::PlanFit,
-    problem::demands::{Place, PoolId},
+    problem::{Place, PoolId},
     report,
     verify::{Violation, execute_with_waits},
 };
@@ -41,7 +41,7 @@ pub(crate) fn plan(
     progress: Option<Bound<'_, PyAny>>,
     options: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<Plan> {
-    let (options, input) = Options::read(options)?.demanded(input)?;
+    let (options, input) = Options::read(options)?.constrained(input)?;
     let (plan, interrupted) = Watch::new(progress)?.run(py, |observer| {
         options.planner().observer(observer).plan(input.input()).map_err(plan_error)
     })?;
@@ -74,7 +74,7 @@ pub(crate) fn fit(
     progress: Option<Bound<'_, PyAny>>,
     options: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<(&'static str, Plan)> {
-    let (options, input) = Options::read(options)?.demanded(input)?;
+    let (options, input) = Options::read(options)?.constrained(input)?;
     let capacity = whole(capacity, || "capacity".to_owned())?;
     let (fit, interrupted) = Watch::new(progress)?.run(py, |observer| {
         options.planner().observer(observer).fit(input.input(), capacity).map_err(plan_error)

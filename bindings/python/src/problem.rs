@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use memplan::{
     Input,
-    problem::{ChunkId, Request, Shared, demands::Part},
+    problem::{ChunkId, Part, Request, Shared},
 };
 use pyo3::{
     exceptions::PyTypeError,
@@ -13,7 +13,7 @@ use pyo3::{
 };
 
 use crate::{
-    demands::{self, Clocks, Demands},
+    constraints::{self, Clocks, Constraints},
     errors::{guarded, value_error},
     json,
     lists::List,
@@ -136,11 +136,11 @@ fn build(
     alignment: Argument,
     padding: Argument,
     names: Option<List<String>>,
-    demands: Option<&Bound<'_, PyDict>>,
+    constraints: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<Problem> {
     let (alignment, padding) = (alignment.named("alignment")?, padding.named("padding")?);
     let requests = requests(overwrites)?;
-    let demands = Demands::read(demands)?;
+    let constraints = Constraints::read(constraints)?;
     let Chunks { begin, end, size, clocks } = chunks;
     if begin.len() != end.len() || begin.len() != size.len() {
         let (begin, end, size) = (begin.len(), end.len(), size.len());
@@ -168,7 +168,7 @@ fn build(
         for request in requests {
             problem.request(request);
         }
-        demands.demand(&mut problem, size.len(), clocks)?;
+        constraints.constrain(&mut problem, size.len(), clocks)?;
         let problem = problem.build().map_err(value_error)?;
         Ok(Problem(Arc::new(problem)))
     })
@@ -177,21 +177,21 @@ fn build(
 #[pymethods]
 impl Problem {
     #[new]
-    #[pyo3(signature = (chunks, overwrites = None, *, alignment = Argument::of(1), padding = Argument::of(0), names = None, **demands), text_signature = "(chunks, overwrites=None, *, alignment=1, padding=0, names=None, pools=None, pins=None, only_in=None, alignments=None, traffic=None, holes=None, windows=None, parts=None, optional_parts=None, apart=None, on_stream=None)")]
+    #[pyo3(signature = (chunks, overwrites = None, *, alignment = Argument::of(1), padding = Argument::of(0), names = None, **constraints), text_signature = "(chunks, overwrites=None, *, alignment=1, padding=0, names=None, pools=None, pins=None, only_in=None, alignments=None, traffic=None, holes=None, windows=None, parts=None, optional_parts=None, apart=None, on_stream=None)")]
     fn new(
         chunks: &Bound<'_, PyAny>,
         overwrites: Option<&Bound<'_, PyAny>>,
         alignment: Argument,
         padding: Argument,
         names: Option<List<String>>,
-        demands: Option<&Bound<'_, PyDict>>,
+        constraints: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
-        build(chunks.py(), chunk_list(chunks)?, overwrites, alignment, padding, names, demands)
+        build(chunks.py(), chunk_list(chunks)?, overwrites, alignment, padding, names, constraints)
     }
 
     /// Creates a problem from three arrays or lists: the begins, the ends and the sizes.
     #[staticmethod]
-    #[pyo3(signature = (begin, end, size, overwrites = None, *, alignment = Argument::of(1), padding = Argument::of(0), names = None, **demands), text_signature = "(begin, end, size, overwrites=None, *, alignment=1, padding=0, names=None, pools=None, pins=None, only_in=None, alignments=None, traffic=None, holes=None, windows=None, parts=None, optional_parts=None, apart=None)")]
+    #[pyo3(signature = (begin, end, size, overwrites = None, *, alignment = Argument::of(1), padding = Argument::of(0), names = None, **constraints), text_signature = "(begin, end, size, overwrites=None, *, alignment=1, padding=0, names=None, pools=None, pins=None, only_in=None, alignments=None, traffic=None, holes=None, windows=None, parts=None, optional_parts=None, apart=None)")]
     fn from_arrays(
         begin: &Bound<'_, PyAny>,
         end: &Bound<'_, PyAny>,
@@ -200,7 +200,7 @@ impl Problem {
         alignment: Argument,
         padding: Argument,
         names: Option<List<String>>,
-        demands: Option<&Bound<'_, PyDict>>,
+        constraints: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
         let chunks = Chunks {
             begin: list(begin, "begin")?,
@@ -208,7 +208,7 @@ impl Problem {
             size: list(size, "size")?,
             clocks: Vec::new(),
         };
-        build(begin.py(), chunks, overwrites, alignment, padding, names, demands)
+        build(begin.py(), chunks, overwrites, alignment, padding, names, constraints)
     }
 
     /// Puts chunks inside others, as the inputs of a concatenation are put inside its output, where that costs no
@@ -217,7 +217,7 @@ impl Problem {
     /// the reasons: `(chunk, whole, offset, reason)`.
     fn gather(&self, wholes: &Bound<'_, PyAny>) -> PyResult<(Self, Vec<Refused<u64>>)> {
         let py = wholes.py();
-        let list = |item: PyResult<Bound<'_, PyAny>>| demands::parts(&item?);
+        let list = |item: PyResult<Bound<'_, PyAny>>| constraints::parts(&item?);
         let wholes: Vec<Vec<Part>> = wholes.try_iter()?.map(list).collect::<PyResult<_>>()?;
         guarded(py, || {
             let gathered = (*self.0).clone().gather(&wholes);
@@ -262,17 +262,13 @@ impl Problem {
     /// models or phases that run in turn in one arena. `shared` lists pairs of a chunk of this problem and one of
     /// the other that are the same memory, such as a cache. Its chunks follow these, without the shared ones.
     #[pyo3(signature = (other, *, shared = List::default()), text_signature = "($self, other, *, shared=())")]
-    fn followed_by(
-        &self,
-        py: Python<'_>,
-        other: &Self,
-        shared: List<(Whole, Whole)>,
-    ) -> PyResult<Self> {
-        let pair =
-            |(earlier, later)| Ok(Shared::new(demands::chunk(earlier)?, demands::chunk(later)?));
+    fn concat(&self, py: Python<'_>, other: &Self, shared: List<(Whole, Whole)>) -> PyResult<Self> {
+        let pair = |(earlier, later)| {
+            Ok(Shared::new(constraints::chunk(earlier)?, constraints::chunk(later)?))
+        };
         let shared = shared.into_iter().map(pair).collect::<PyResult<Vec<_>>>()?;
         guarded(py, || {
-            let problem = (*self.0).clone().followed_by(&other.0, &shared).map_err(value_error)?;
+            let problem = (*self.0).clone().concat(&other.0, &shared).map_err(value_error)?;
             Ok(Self(Arc::new(problem)))
         })
     }

@@ -57,7 +57,7 @@ def test_compare_plans_as_plan_does():
     assert all("pool_size" in row for row in compared.figures["strategies"]), compared
 
 
-def test_demands_on_chunks():
+def test_constraints_on_chunks():
     plan = memplan.plan(Problem([(0, 2, 4), (0, 2, 4), (0, 2, 4)], alignments={1: 64, 2: 32}))
     assert plan.offsets[1] % 64 == plan.offsets[2] % 32 == 0 and plan.verify() == []
     assert memplan.plan(Problem([(0, 4, 8), (1, 3, 8)], holes={0: [(1, 3)]})).pool_size == 8
@@ -128,7 +128,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("call", "words"), WRONG)
-def test_wrong_demands_are_a_value_error(call, words):
+def test_wrong_constraints_are_a_value_error(call, words):
     with pytest.raises(ValueError, match=words):
         call()
 
@@ -194,10 +194,10 @@ def test_chunks_live_by_clocks():
 def test_problems_follow_each_other_in_one_arena():
     prefill = memplan.Problem([(0, 1, 64), (1, 2, 400)], names=["cache", "scores"])
     decode = memplan.Problem([(0, 1, 100), (1, 2, 64)])
-    both = prefill.followed_by(decode, shared=[(0, 1)])
+    both = prefill.concat(decode, shared=[(0, 1)])
     assert (len(both), both.steps) == (3, 4)
     plan = memplan.plan(both)
     assert plan.pool_size == 464 and plan.verify() == []
     # Two chunks that are not shared need no bytes between their lives.
-    assert memplan.plan(prefill.followed_by(decode)).pool_size == 400
+    assert memplan.plan(prefill.concat(decode)).pool_size == 400
     assert list(plan.sizes) == [64, 400, 100] and plan.chunk_names[0] == "cache"

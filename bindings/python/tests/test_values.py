@@ -160,6 +160,6 @@ def test_numbers_of_numpy_are_integers():
 @pytest.mark.parametrize("function", [Problem, Problem.from_arrays, memplan.plan, memplan.fit, memplan.verify, memplan.lower, memplan.read])
 def test_signatures_are_full(function):
     names = list(inspect.signature(function).parameters)
-    assert "demands" not in names and "options" not in names
+    assert "constraints" not in names and "options" not in names
     if function in (Problem, Problem.from_arrays):
         assert {"pools", "pins", "only_in", "alignments", "traffic", "holes", "windows", "parts", "apart"} <= set(names)

@@ -11,7 +11,7 @@ use memplan::{
     import::{ImportOptions, InPlace, Trust, tflite},
     lower::LoweringOptions,
     order,
-    problem::demands::Pool,
+    problem::Pool,
 };
 
 use crate::{

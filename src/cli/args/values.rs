@@ -6,7 +6,7 @@ use clap::ValueEnum;
 use memplan::{
     Step, Strategy,
     import::{Format, InPlace, tflite::Runtime},
-    problem::demands::Pool,
+    problem::Pool,
     sequence::DimRange,
 };
 

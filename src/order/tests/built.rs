@@ -18,7 +18,7 @@ fn draws(seed: u64) -> impl FnMut(u64) -> u64 {
 
 /// Creates equal branches between two operators, each of which may differ a little in where it
 /// reads.
-pub(super) fn twin_graphs(count: u64) -> impl Iterator<Item = (u64, Model)> {
+pub(super) fn symmetric_graphs(count: u64) -> impl Iterator<Item = (u64, Model)> {
     (0..count).map(|seed| {
         let mut draw = draws(seed);
         let mut sequence = OpSequence::builder();

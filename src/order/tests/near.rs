@@ -4,10 +4,10 @@ use super::{any_order, built::wide, effort, graphs, least_peak, unread};
 use crate::{
     Bytes,
     order::{
-        faults::{self, Fault},
         fewest::{self, MAX_WORDS, Search},
         joins,
         model::Model,
+        mutations::{self, Mutation},
         nearest,
         sets::{has, insert},
     },
@@ -70,7 +70,7 @@ fn check(model: &Model, least: Bytes) -> Result<(), String> {
             return Err(format!("{moved:?} operators moved, not {expected:?} below {limit}"));
         }
     }
-    let found = joins::climb(model, &mut effort());
+    let found = joins::best_order(model, &mut effort());
     let moved = nearest::moved(&found.order).len();
     let fewest =
         if found.peak == least { fewest } else { fewest_moved(model, &mut Vec::new(), found.peak) };
@@ -101,15 +101,15 @@ fn the_fewest_operators_move_in_small_graphs() {
 
 #[test]
 fn a_wrong_search_for_the_fewest_is_noticed() {
-    for fault in [
-        Fault::FewestWithoutPassed,
-        Fault::FewestByFirstWay,
-        Fault::FewestWithoutUnread,
-        Fault::FewestWithLooseBudget,
+    for mutation in [
+        Mutation::FewestWithoutPassed,
+        Mutation::FewestByFirstWay,
+        Mutation::FewestWithoutUnread,
+        Mutation::FewestWithLooseBudget,
     ] {
         let mut graphs = improvable(4_000, 7);
         let is_wrong = |(_, model, least): (u64, Model, Bytes)| check(&model, least).is_err();
-        assert!(faults::with(Some(fault), || graphs.any(is_wrong)), "{fault:?}");
+        assert!(mutations::with(Some(mutation), || graphs.any(is_wrong)), "{mutation:?}");
     }
 }
 

@@ -11,7 +11,7 @@ use crate::{
     },
     plan::PlannedCopy,
     planner::{Prepared, bodies::Flattened},
-    problem::demands::Pool,
+    problem::constraints::Pool,
     sequence::{Dependency, OpSequence, Origin, TensorId, Tie},
 };
 

@@ -29,8 +29,8 @@ impl<'a> Trial<'a> {
     }
 
     pub(super) fn peak(&self) -> Peak {
-        let crowd = self.lighter().problem.crowd();
-        (crowd.bytes, Reverse(crowd.step))
+        let peak_set = self.lighter().problem.peak_set();
+        (peak_set.bytes, Reverse(peak_set.step))
     }
 
     /// Returns whether no plan of this is better than another plan. Several pools are also compared by traffic.
@@ -55,13 +55,13 @@ impl<'a> Trial<'a> {
     /// Returns whether a chunk, or a run of its bytes, is alive at the peak.
     pub(super) fn is_at_peak(&self, chunk: ChunkId) -> bool {
         let Lowered { problem, runs, .. } = self.lighter();
-        let crowd = problem.crowd();
-        if !crowd.chunks.is_empty() {
-            return crowd.chunks.contains(&chunk);
+        let peak_set = problem.peak_set();
+        if !peak_set.chunks.is_empty() {
+            return peak_set.chunks.contains(&chunk);
         }
         let is_alive = |chunk: ChunkId| {
             let chunk = problem.chunk(chunk);
-            chunk.begin <= crowd.step && crowd.step < chunk.end
+            chunk.begin <= peak_set.step && peak_set.step < chunk.end
         };
         is_alive(chunk) || runs.iter().any(|one| one.whole == chunk && is_alive(one.run))
     }

@@ -131,7 +131,7 @@ struct PagePlan<'a> {
     /// The plans that are proven not to be smaller; empty if nothing is proven.
     proof: &'static str,
     offsets: Vec<Bytes>,
-    /// Empty if the problem is plain.
+    /// Empty if the problem is unconstrained.
     pools: Vec<PagePool<'a>>,
     /// The pool of each chunk; empty if there is one.
     pool_of: Vec<usize>,

@@ -139,7 +139,7 @@ impl Tree {
             valleys.sky.undo(frame.mark);
             self.candidates.truncate(frame.end);
             if stop(self.nodes, valleys.work()) {
-                return Err(Verdict::Spent);
+                return Err(Verdict::NodeLimit);
             }
             self.nodes += 1;
             let changed = if frame.next < frame.end {

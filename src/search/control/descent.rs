@@ -37,7 +37,7 @@ pub struct Attempt {
 #[derive(Clone, Copy, Debug)]
 pub struct Attempts<'a> {
     /// The limits to try, in 64ths of the gap between the bound and the best packing.
-    pub rungs: &'a [u64],
+    pub levels: &'a [u64],
     /// The nodes of the first attempts; later ones get more.
     pub share: u64,
     /// The most nodes of the packer.
@@ -53,14 +53,14 @@ pub fn descend_from(
     packer: &mut impl Packer,
     stop: &mut impl FnMut(u64, u64) -> bool,
 ) -> Option<Vec<u64>> {
-    let Attempts { rungs, share, nodes } = attempts;
+    let Attempts { levels, share, nodes } = attempts;
     let mut found = None;
     let mut share = share.max(UNIT);
-    let (mut rung, mut seed) = (0, 0);
+    let (mut level, mut seed) = (0, 0);
     let mut asked = packer.nodes();
     let mut stopped = stop(asked, best);
     while !stopped && bound < best && packer.nodes() < nodes {
-        let part = rungs.get(rung).copied().unwrap_or(0);
+        let part = levels.get(level).copied().unwrap_or(0);
         let floor = packer.floor().max(bound);
         if floor >= best {
             break;
@@ -81,11 +81,11 @@ pub fn descend_from(
         if is_packed {
             best = packer.height().max(bound);
             found = Some(packer.offsets());
-            rung = 0;
-        } else if rung + 1 < rungs.len() {
-            rung += 1;
+            level = 0;
+        } else if level + 1 < levels.len() {
+            level += 1;
         } else {
-            rung = 0;
+            level = 0;
             share = share.saturating_mul(2);
         }
     }

@@ -1,6 +1,6 @@
 //! Control: spends the effort on limits in turn, in rounds, by several threads.
 
 pub(super) mod descent;
-pub(super) mod ladder;
+pub(super) mod limit_schedule;
 pub(super) mod restarts;
 pub(super) mod threads;

@@ -75,12 +75,12 @@ enum Found {
 
 /// The nodes of both searches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Spent {
+pub struct NodeCounts {
     pub in_disjunctive: u64,
     pub in_valleys: u64,
 }
 
-impl Spent {
+impl NodeCounts {
     fn total(self) -> u64 {
         self.in_disjunctive + self.in_valleys
     }
@@ -134,8 +134,8 @@ impl<'a> Restarts<'a> {
         self.spent().total()
     }
 
-    fn spent(&self) -> Spent {
-        Spent {
+    fn spent(&self) -> NodeCounts {
+        NodeCounts {
             in_disjunctive: self.disjunctive.as_ref().map_or(0, Disjunctive::nodes),
             in_valleys: self.in_own_valleys() + self.in_pinned(),
         }
@@ -159,7 +159,7 @@ impl<'a> Restarts<'a> {
         stop: &mut impl FnMut(u64) -> bool,
     ) -> Verdict {
         if stop(self.nodes()) {
-            return Verdict::Spent;
+            return Verdict::NodeLimit;
         }
         let (mut asked, mut stopped) = (self.nodes(), false);
         let mut stop = |nodes: u64| {
@@ -188,16 +188,16 @@ impl<'a> Restarts<'a> {
                 round += 1;
                 self.run_rounds(limit, luby(round.div_ceil(LAP)), last, &mut stop)
             };
-            if verdict != Verdict::Spent {
+            if verdict != Verdict::NodeLimit {
                 return verdict;
             }
         }
-        Verdict::Spent
+        Verdict::NodeLimit
     }
 
     /// Returns whether it is the disjunctive search's turn. It goes first, and its share of the
     /// nodes grows with that of staircases among the bodies.
-    fn is_disjunctive_due(&self, before: Spent) -> bool {
+    fn is_disjunctive_due(&self, before: NodeCounts) -> bool {
         let now = self.spent();
         let bodies = self.inst.bodies() as u64;
         let staircases = (self.inst.staircases.len() - self.inst.fixed.len()) as u64;
@@ -213,7 +213,7 @@ impl<'a> Restarts<'a> {
         stop: &mut impl FnMut(u64) -> bool,
     ) -> Verdict {
         let in_valleys = self.spent().in_valleys;
-        let Some(disjunctive) = &mut self.disjunctive else { return Verdict::Spent };
+        let Some(disjunctive) = &mut self.disjunctive else { return Verdict::NodeLimit };
         let verdict = disjunctive.decide(limit, nodes, &mut |nodes| stop(nodes + in_valleys));
         if verdict == Verdict::Packed {
             self.found = Found::InDisjunctive;
@@ -230,7 +230,7 @@ impl<'a> Restarts<'a> {
         stop: &mut impl FnMut(u64) -> bool,
     ) -> Verdict {
         let verdict = self.run_pinned(limit, last, stop);
-        if verdict != Verdict::Spent || stop(self.nodes()) {
+        if verdict != Verdict::NodeLimit || stop(self.nodes()) {
             return verdict;
         }
         let elsewhere = self.nodes() - self.in_own_valleys();
@@ -243,7 +243,7 @@ impl<'a> Restarts<'a> {
     fn run_pinned(&mut self, limit: u64, last: u64, stop: &mut impl FnMut(u64) -> bool) -> Verdict {
         let elsewhere = self.nodes() - self.in_pinned();
         let (Some(pinned), Some(other)) = (&mut self.pinned, &self.inst.pinned) else {
-            return Verdict::Spent;
+            return Verdict::NodeLimit;
         };
         let Pinned { search, rounds, most, refuted } = &mut **pinned;
         while limit <= *most
@@ -259,11 +259,13 @@ impl<'a> Restarts<'a> {
                     return Verdict::Packed;
                 }
                 Verdict::Refuted => *refuted = Some(limit),
-                Verdict::Spent if stop(search.nodes() + elsewhere) => return Verdict::Spent,
-                Verdict::Spent => {}
+                Verdict::NodeLimit if stop(search.nodes() + elsewhere) => {
+                    return Verdict::NodeLimit;
+                }
+                Verdict::NodeLimit => {}
             }
         }
-        Verdict::Spent
+        Verdict::NodeLimit
     }
 
     /// The offsets of its last packing, by these numbers of bodies.
@@ -307,9 +309,9 @@ impl<'a> Restarts<'a> {
             let rest = budget.saturating_sub(self.tree.nodes);
             self.tree.nodes += rest.min(last.saturating_sub(self.nodes()));
             self.round += 1;
-            return Verdict::Spent;
+            return Verdict::NodeLimit;
         }
-        self.round += u64::from(verdict == Verdict::Spent);
+        self.round += u64::from(verdict == Verdict::NodeLimit);
         verdict
     }
 

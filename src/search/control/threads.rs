@@ -2,8 +2,8 @@
 //!
 //! The time of one search has a heavy tail, and the best branching order is not known beforehand. So every
 //! thread runs the whole search with its own noise in the orders, and all record the best packing and the
-//! best bound on one board; the search ends when the two meet. That is all that the first thread reads from
-//! the board: otherwise it searches as it would alone, so that more threads are never worse for the same
+//! best bound on one incumbent; the search ends when the two meet. That is all that the first thread reads from
+//! the incumbent: otherwise it searches as it would alone, so that more threads are never worse for the same
 //! nodes. When it ends, the others end.
 
 use std::{
@@ -16,7 +16,7 @@ use std::{
 
 /// The best known bound and packing, in units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Standing {
+pub struct Snapshot {
     /// No pool is smaller.
     pub bound: u64,
     /// The size of the best packing.
@@ -47,8 +47,8 @@ impl Incumbent {
         }
     }
 
-    pub fn standing(&self) -> Standing {
-        Standing {
+    pub fn snapshot(&self) -> Snapshot {
+        Snapshot {
             bound: self.bound.load(Ordering::Relaxed),
             best: self.best.load(Ordering::Relaxed),
         }
@@ -56,7 +56,7 @@ impl Incumbent {
 
     /// Returns whether bound and best have met.
     pub fn is_solved(&self) -> bool {
-        let Standing { bound, best } = self.standing();
+        let Snapshot { bound, best } = self.snapshot();
         bound >= best
     }
 
@@ -106,8 +106,8 @@ impl Incumbent {
     }
 }
 
-/// Called with the nodes so far and the state of the board; returns true to stop.
-pub type Stop<'a> = dyn FnMut(u64, Standing) -> bool + 'a;
+/// Called with the nodes so far and the state of the incumbent; returns true to stop.
+pub type Stop<'a> = dyn FnMut(u64, Snapshot) -> bool + 'a;
 
 /// The nodes of the first thread before others begin. A shorter search ends sooner alone: threads
 /// cost time to start, and share the machine's memory.
@@ -118,7 +118,7 @@ const ALONE: u64 = 10_000;
 /// than cores for this process: more would only slow each other down.
 pub fn together(
     threads: usize,
-    board: &Incumbent,
+    incumbent: &Incumbent,
     stop: &mut Stop<'_>,
     search: impl Fn(u64, &mut Stop<'_>) -> u64 + Sync,
 ) -> u64 {
@@ -126,7 +126,7 @@ pub fn together(
     let threads = if threads > 1 { threads.min(cores()) } else { 1 };
     thread::scope(|scope| {
         let mut begun = false;
-        let mut stop_or_begin = |nodes, standing| {
+        let mut stop_or_begin = |nodes, snapshot| {
             if !begun && nodes >= ALONE {
                 begun = true;
                 for number in (1u64..).take(threads - 1) {
@@ -134,7 +134,7 @@ pub fn together(
                     let other = move || {
                         let mut before = 0;
                         search(number, &mut |nodes, _| {
-                            board.help(nodes - before);
+                            incumbent.help(nodes - before);
                             before = nodes;
                             false
                         });
@@ -143,10 +143,10 @@ pub fn together(
                     let _ = thread::Builder::new().spawn_scoped(scope, other);
                 }
             }
-            stop(nodes, standing)
+            stop(nodes, snapshot)
         };
         let nodes = search(0, &mut stop_or_begin);
-        board.end();
+        incumbent.end();
         nodes
     })
 }
@@ -157,48 +157,57 @@ mod tests {
 
     #[test]
     fn the_smaller_of_two_packings_stays_and_the_first_of_equals() {
-        let board = Incumbent::new(3, 10);
+        let incumbent = Incumbent::new(3, 10);
         for (size, offsets) in [(12, [1]), (7, [2]), (9, [3]), (7, [4])] {
-            board.packed(size, &offsets);
+            incumbent.packed(size, &offsets);
         }
-        assert_eq!((board.standing(), board.is_over()), (Standing { bound: 3, best: 7 }, false));
-        board.refuted(7);
-        assert_eq!((board.standing(), board.is_over()), (Standing { bound: 7, best: 7 }, true));
-        assert_eq!(board.into_offsets(), Some(vec![2]));
+        assert_eq!(
+            (incumbent.snapshot(), incumbent.is_over()),
+            (Snapshot { bound: 3, best: 7 }, false)
+        );
+        incumbent.refuted(7);
+        assert_eq!(
+            (incumbent.snapshot(), incumbent.is_over()),
+            (Snapshot { bound: 7, best: 7 }, true)
+        );
+        assert_eq!(incumbent.into_offsets(), Some(vec![2]));
     }
 
-    /// The board counts the nodes of all threads but the first.
+    /// The incumbent counts the nodes of all threads but the first.
     #[test]
     fn no_more_threads_search_than_requested_and_than_there_are_cores() {
         let cores = thread::available_parallelism().map_or(1, usize::from);
         for (asked, run) in [(0, 1), (1, 1), (2, cores.min(2)), (usize::MAX, cores)] {
-            let (board, searches) = (Incumbent::new(0, 9), AtomicU64::new(0));
+            let (incumbent, searches) = (Incumbent::new(0, 9), AtomicU64::new(0));
             let mut asked_to_stop = 0;
             let mut stop = |_, _| {
                 asked_to_stop += 1;
                 false
             };
-            let nodes = together(asked, &board, &mut stop, |number, stop| {
+            let nodes = together(asked, &incumbent, &mut stop, |number, stop| {
                 searches.fetch_add(1, Ordering::Relaxed);
-                let standing = Standing { bound: 0, best: 9 };
-                assert!(!stop(5, standing) && !stop(ALONE + number, standing));
+                let snapshot = Snapshot { bound: 0, best: 9 };
+                assert!(!stop(5, snapshot) && !stop(ALONE + number, snapshot));
                 ALONE + number
             });
             let run = run as u64;
             assert_eq!((nodes, searches.into_inner(), asked_to_stop), (ALONE, run, 2));
-            assert_eq!(board.worker_nodes(), (1..run).map(|number| ALONE + number).sum::<u64>());
-            assert!(board.is_over());
+            assert_eq!(
+                incumbent.worker_nodes(),
+                (1..run).map(|number| ALONE + number).sum::<u64>()
+            );
+            assert!(incumbent.is_over());
         }
     }
 
     #[test]
     fn a_short_search_has_one_thread() {
-        let (board, searches) = (Incumbent::new(0, 9), AtomicU64::new(0));
-        let nodes = together(2, &board, &mut |_, _| false, |_, stop| {
+        let (incumbent, searches) = (Incumbent::new(0, 9), AtomicU64::new(0));
+        let nodes = together(2, &incumbent, &mut |_, _| false, |_, stop| {
             searches.fetch_add(1, Ordering::Relaxed);
-            assert!(!stop(ALONE - 1, board.standing()));
+            assert!(!stop(ALONE - 1, incumbent.snapshot()));
             ALONE - 1
         });
-        assert_eq!((nodes, searches.into_inner(), board.worker_nodes()), (ALONE - 1, 1, 0));
+        assert_eq!((nodes, searches.into_inner(), incumbent.worker_nodes()), (ALONE - 1, 1, 0));
     }
 }

@@ -22,7 +22,7 @@ use std::ops::Range;
 
 mod pairs;
 
-pub use pairs::{FAR, Pair, Slice};
+pub use pairs::{FAR, Interval, Pair};
 use pairs::{Gap, pairs};
 
 use crate::search::{
@@ -61,23 +61,23 @@ struct Choice {
     parts: [Open; 2],
 }
 
-/// The offsets that a body may have: `rest` modulo `modulus`, or only `fixed`.
+/// The offsets that a body may have: `residue` modulo `modulus`, or only `fixed`.
 #[derive(Clone, Copy, Debug)]
 pub struct OffsetDomain {
     pub modulus: i64,
-    pub rest: i64,
+    pub residue: i64,
     pub fixed: Option<i64>,
 }
 
 impl OffsetDomain {
     /// The lowest allowed offset that is not below `offset`.
     fn round_up(self, offset: i64) -> i64 {
-        offset + (self.rest - offset).rem_euclid(self.modulus)
+        offset + (self.residue - offset).rem_euclid(self.modulus)
     }
 
     /// The highest allowed offset that is not above `offset`.
     fn round_down(self, offset: i64) -> i64 {
-        offset - (offset - self.rest).rem_euclid(self.modulus)
+        offset - (offset - self.residue).rem_euclid(self.modulus)
     }
 }
 
@@ -100,7 +100,7 @@ pub struct Disjunctive {
     pairs: Vec<Pair>,
     /// By body.
     pairs_of: Vec<Vec<usize>>,
-    sections: Vec<Vec<Slice>>,
+    sections: Vec<Vec<Interval>>,
     /// By body: its sections.
     spans: Vec<Range<usize>>,
     /// By body: the range of its offset.
@@ -142,7 +142,7 @@ impl Disjunctive {
             return None;
         }
         let align = i64::try_from(inst.align).ok()?;
-        let mut sections: Vec<Vec<Slice>> = (0..inst.sections).map(|_| Vec::new()).collect();
+        let mut sections: Vec<Vec<Interval>> = (0..inst.sections).map(|_| Vec::new()).collect();
         let (mut tops, mut spans) = (Vec::new(), Vec::new());
         for (body, parts) in parts(inst) {
             let mut top = 0;
@@ -152,13 +152,14 @@ impl Disjunctive {
                 let (low, high) = (i64::try_from(low).ok()?, i64::try_from(high).ok()?);
                 top = top.max(high);
                 for section in &mut sections[first as usize..end as usize] {
-                    section.push(Slice { body, low, high });
+                    section.push(Interval { body, low, high });
                 }
             }
             tops.push(top);
         }
         let pairs = pairs(&sections, tops.len(), align)?;
-        let mut offered = vec![OffsetDomain { modulus: align, rest: 0, fixed: None }; tops.len()];
+        let mut offered =
+            vec![OffsetDomain { modulus: align, residue: 0, fixed: None }; tops.len()];
         for &Fixed { body, offset } in &inst.fixed {
             offered[body as usize].fixed = Some(i64::try_from(offset).ok()?);
         }
@@ -171,7 +172,7 @@ impl Disjunctive {
         tops: Vec<i64>,
         offered: Vec<OffsetDomain>,
         pairs: Vec<Pair>,
-        sections: Vec<Vec<Slice>>,
+        sections: Vec<Vec<Interval>>,
         spans: Vec<Range<usize>>,
     ) -> Self {
         let mut pairs_of = vec![Vec::new(); tops.len()];
@@ -278,7 +279,7 @@ impl Disjunctive {
             self.nodes += 1;
             self.work += (self.pairs.len() + self.sections.len()) as u64 / 8;
             if stop(self.nodes()) {
-                return Verdict::Spent;
+                return Verdict::NodeLimit;
             }
         }
     }
@@ -413,7 +414,7 @@ impl Disjunctive {
         let slices = &self.sections[section];
         self.work += (slices.len() * slices.len()) as u64 / 8;
         self.inside.clear();
-        self.inside.extend(slices.iter().map(|&Slice { body, low, high }| Inside {
+        self.inside.extend(slices.iter().map(|&Interval { body, low, high }| Inside {
             from: self.low[body] + low,
             to: self.high[body] + high,
             size: high - low,

@@ -1,8 +1,8 @@
 //! Pairs: the differences of offsets that keep two bodies apart.
 
 /// Problems with more pairs, or more meetings of two bodies on a section, are not searched.
-const MANY_PAIRS: usize = 5000;
-const MANY_MEETINGS: usize = 5_000_000;
+const MAX_PAIRS: usize = 5000;
+const MAX_MEETINGS: usize = 5_000_000;
 
 /// A number above every offset and difference.
 pub const FAR: i64 = i64::MAX / 8;
@@ -24,16 +24,16 @@ pub struct Pair {
 }
 
 /// A body on a section.
-pub struct Slice {
+pub struct Interval {
     pub body: usize,
     pub low: i64,
     pub high: i64,
 }
 
 /// All pairs that share a section, with their gaps; `None` if there are too many.
-pub fn pairs(sections: &[Vec<Slice>], bodies: usize, align: i64) -> Option<Vec<Pair>> {
+pub fn pairs(sections: &[Vec<Interval>], bodies: usize, align: i64) -> Option<Vec<Pair>> {
     let meetings = sections.iter().map(|section| section.len() * section.len() / 2);
-    if meetings.sum::<usize>() > MANY_MEETINGS {
+    if meetings.sum::<usize>() > MAX_MEETINGS {
         return None;
     }
     let mut clashes: Vec<Vec<(i64, i64)>> = Vec::new();
@@ -45,7 +45,7 @@ pub fn pairs(sections: &[Vec<Slice>], bodies: usize, align: i64) -> Option<Vec<P
             for a in &section[..at] {
                 let number = &mut number[a.body * bodies + b.body];
                 if *number == usize::MAX {
-                    if clashes.len() == MANY_PAIRS {
+                    if clashes.len() == MAX_PAIRS {
                         return None;
                     }
                     *number = clashes.len();
@@ -87,8 +87,8 @@ mod tests {
     #[test]
     fn too_many_meetings_are_not_examined() {
         for (sections, used) in [(4000, true), (4001, false)] {
-            let slices = || (0..50).map(|body| Slice { body, low: 0, high: 1 }).collect();
-            let sections: Vec<Vec<Slice>> = (0..sections).map(|_| slices()).collect();
+            let slices = || (0..50).map(|body| Interval { body, low: 0, high: 1 }).collect();
+            let sections: Vec<Vec<Interval>> = (0..sections).map(|_| slices()).collect();
             assert_eq!(pairs(&sections, 50, 1).map(|pairs| pairs.len()), used.then_some(1225));
         }
     }

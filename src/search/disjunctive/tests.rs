@@ -8,7 +8,7 @@ fn always(_: u64) -> bool {
     false
 }
 
-/// The alignment, which all bodies of a plain problem have.
+/// The alignment, which all bodies of an unconstrained problem have.
 fn align(search: &Disjunctive) -> i64 {
     search.offered[0].modulus
 }
@@ -174,7 +174,7 @@ fn both_searches_agree() {
         valleys.disjunctive = None;
         for limit in inst.bound()..inst.bound() + 4 {
             let end = valleys.decide(limit, 8, u64::MAX, &mut |_| false);
-            let known = end != Verdict::Spent;
+            let known = end != Verdict::NodeLimit;
             assert!(!known || search.decide(limit, 1_000_000, &mut always) == end, "{problem:#?}");
         }
         Ok(())
@@ -226,7 +226,7 @@ fn a_run_spends_its_nodes() {
                 last = nodes;
                 false
             });
-            assert_eq!((end, search.nodes()), (Verdict::Spent, last));
+            assert_eq!((end, search.nodes()), (Verdict::NodeLimit, last));
             // A node may count for several.
             assert!((runs * first..runs * (first + 20)).contains(&last), "{last} of {first}");
         }
@@ -243,7 +243,7 @@ fn a_search_stops_when_stop_returns_true() {
         asked.push(nodes);
         asked.len() == 3
     });
-    assert_eq!((end, search.nodes), (Verdict::Spent, 3));
+    assert_eq!((end, search.nodes), (Verdict::NodeLimit, 3));
     assert!(asked.is_sorted_by(|a, b| a < b) && asked[0] > 0 && asked[2] == search.nodes());
     assert!(search.work > 0);
 }

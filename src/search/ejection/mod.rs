@@ -25,7 +25,7 @@ use strip::{Block, End, Strip, WORK_PER_BLOCK};
 
 /// The limits to try, in 64ths of the gap between the bound and the best packing: small steps, because each attempt
 /// begins with the packing below the limit before it.
-pub const RUNGS: [u64; 3] = [56, 60, 62];
+pub const LEVELS: [u64; 3] = [56, 60, 62];
 
 /// A first attempt has this many times the nodes that placing all bodies takes, in long problems and in others.
 const PLACINGS_OF_LONG: u64 = 2;

@@ -172,7 +172,7 @@ fn a_limit_below_the_only_place_of_a_body_is_not_tried_again() {
     assert_eq!(ejection.nodes(), before + 1);
     assert!(ejection.pack(Attempt { limit: 10, ..attempt }, &mut |_| false));
     // No lower limit is tried.
-    let attempts = Attempts { rungs: &RUNGS, share: 1000, nodes: 1_000_000 };
+    let attempts = Attempts { levels: &LEVELS, share: 1000, nodes: 1_000_000 };
     let before = ejection.nodes();
     assert_eq!(descend_from(9, 10, attempts, &mut ejection, &mut |_, _| false), None);
     assert_eq!(ejection.nodes(), before);
@@ -232,7 +232,7 @@ fn a_long_run_is_packed_close_to_the_bound_within_the_nodes() {
         false
     };
     let nodes = 200_000;
-    let attempts = Attempts { rungs: &RUNGS, share: ejection.share(), nodes };
+    let attempts = Attempts { levels: &LEVELS, share: ejection.share(), nodes };
     let found = descend_from(bound, bound * 11 / 10, attempts, &mut ejection, &mut stop);
     let tops = found.unwrap().into_iter().zip(&inst.items).map(|(offset, item)| offset + item.size);
     let height = tops.max().unwrap();
@@ -249,7 +249,7 @@ fn staircases_that_interlock_are_packed_close_to_the_bound() {
     let inst = instance(&interlocking(60));
     let mut ejection = Ejection::new(&inst).unwrap();
     let bound = inst.bound();
-    let attempts = Attempts { rungs: &RUNGS, share: ejection.share(), nodes: 60_000 };
+    let attempts = Attempts { levels: &LEVELS, share: ejection.share(), nodes: 60_000 };
     let found = descend_from(bound, 2 * bound, attempts, &mut ejection, &mut |_, _| false).unwrap();
     let tops = (0..).zip(&found).map(|(body, offset)| offset + inst.height(body));
     let height = tops.max().unwrap();

@@ -103,8 +103,8 @@ impl Pivot {
                 if item.end as usize > self.right {
                     break;
                 }
-                let twin = last.replace(item) == Some(item);
-                if !twin && item.end as usize > section && !is_blocked(sky, body, floor) {
+                let is_same = last.replace(item) == Some(item);
+                if !is_same && item.end as usize > section && !is_blocked(sky, body, floor) {
                     into.push(Candidate { body, offset: floor });
                 }
             }

@@ -89,10 +89,10 @@ impl Survey {
                     break;
                 }
                 work += 1;
-                let twin = last.replace(item) == Some(item);
+                let is_same = last.replace(item) == Some(item);
                 let here = &mut self.cells[x];
                 here.inside = here.inside.wrapping_add(item.size);
-                if twin {
+                if is_same {
                     let after = &mut self.cells[end];
                     after.inside = after.inside.wrapping_sub(item.size);
                     continue;

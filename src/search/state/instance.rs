@@ -130,7 +130,7 @@ impl Staircase {
 /// A packing problem. Bodies are numbered: the items first, then the staircases.
 #[derive(Clone, Default, Debug)]
 pub struct Instance {
-    /// By first section, then end, then size: twins are neighbours.
+    /// By first section, then end, then size: equal items are neighbours.
     pub items: Vec<Item>,
     pub staircases: Vec<Staircase>,
     /// The number of sections.

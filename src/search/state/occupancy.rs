@@ -10,16 +10,16 @@ use crate::{
     Bytes, Step,
     baselines::range_tree::{above, cover},
     problem::{Problem, Segment},
-    search::runs::Runs,
+    search::interval_set::IntervalSet,
 };
 
 /// A node of the tree over time.
 #[derive(Clone, Default)]
 struct Node {
     /// The bytes taken during all of its steps, by segments that lie on it.
-    whole: Runs,
+    whole: IntervalSet,
     /// The bytes taken in some of its steps, by segments that lie on it or below it.
-    some: Runs,
+    some: IntervalSet,
 }
 
 /// The bytes that are taken.
@@ -118,7 +118,7 @@ impl Occupancy {
     }
 
     /// The bytes taken in a segment's life.
-    fn runs_around(&self, segment: &Segment) -> impl Iterator<Item = &Runs> {
+    fn runs_around(&self, segment: &Segment) -> impl Iterator<Item = &IntervalSet> {
         let leaves = self.nodes.len() / 2;
         let (first, last) = self.places(segment);
         let some = cover(leaves, first, last).map(|node| &self.nodes[node].some);

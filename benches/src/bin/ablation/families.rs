@@ -16,7 +16,7 @@ use memplan::{
     lower::{LoweringOptions, lower},
     problem::{
         ProblemBuilder,
-        demands::{Pool, PoolId},
+        Pool, PoolId,
     },
     search::{Stage, Without},
 };

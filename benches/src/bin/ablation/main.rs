@@ -84,15 +84,15 @@ fn rows<'a>(families: impl IntoIterator<Item = &'a Family>, without: Without) ->
 /// The families on which a stage can change anything.
 fn concerns(stage: Stage, family: &Family) -> bool {
     use Stage::{
-        Assignment, Cores, Exact, FewerOverwrites, FirstFitOrders, Guided, Ladder, Mending,
-        MoreCores, Orders, Pairwise, Pinned, Promotion, Regain, Relaxed, Rounded,
+        Assignment, Cores, Exact, FewerOverwrites, FirstFitOrders, Guided, AroundPins, PeakRepair,
+        MoreCores, Orders, Pairwise, Pinned, Promotion, PinRepair, Relaxed, Rounded,
     };
     let names: &[&str] = match stage {
         Relaxed | FirstFitOrders | Promotion | Pairwise | Assignment => {
             &["pins", "fixed", "holes", "streams", "pools"]
         }
-        Pinned | Regain | Ladder => &["pins", "fixed"],
-        Mending | Cores | MoreCores => &["edges", "training", "tilings", "long"],
+        Pinned | PinRepair | AroundPins => &["pins", "fixed"],
+        PeakRepair | Cores | MoreCores => &["edges", "training", "tilings", "long"],
         Rounded | Exact => &["hard", "noisy", "edges", "training", "uneven", "lives"],
         FewerOverwrites | Orders => {
             &["edges", "training", "stepped", "small", "chains", "staircases", "uneven"]

@@ -219,10 +219,10 @@ def plan_graph(graph: Graph, sharing: Sharing, target: Target) -> Planned:
         requests = chunks.requests(number, sharing.pairs)
         begins, ends = [chunks.begins[at] for at in roots], [chunks.ends[at] for at in roots]
         lengths = [graph.sizes[at] for at in roots]
-        demands = _pools_of(graph, chunks, roots, target) if group is None else {}
-        demands["parts"] = chunks.returned(number) or None
+        constraints = _pools_of(graph, chunks, roots, target) if group is None else {}
+        constraints["parts"] = chunks.returned(number) or None
         problem = Problem.from_arrays(
-            begins, ends, lengths, [request[:3] for request in requests], alignment=alignment, **demands
+            begins, ends, lengths, [request[:3] for request in requests], alignment=alignment, **constraints
         )
         wholes = [chunks.parts(number, cat) for cat in sharing.cats]
         problem, gathered = _gather(problem, wholes)
@@ -231,7 +231,7 @@ def plan_graph(graph: Graph, sharing: Sharing, target: Target) -> Planned:
         except ValueError as error:
             if group is not None:
                 raise
-            raise ValueError(_overflow(begins, ends, lengths, alignment, demands, target.options) or str(error)) from error
+            raise ValueError(_overflow(begins, ends, lengths, alignment, constraints, target.options) or str(error)) from error
         # ExecuTorch checks only the plans of its own algorithms.
         if wrong := verify(problem, answer):
             raise RuntimeError(f"memplan made a wrong plan; please report it: {wrong[0]}")
@@ -299,31 +299,31 @@ def _pools_of(graph: Graph, chunks: Chunks, roots: list[int], target: Target) ->
     }
 
 
-def _overflow(begins: list, ends: list, sizes: list, alignment: int, demands: dict, options: dict) -> str | None:
+def _overflow(begins: list, ends: list, sizes: list, alignment: int, constraints: dict, options: dict) -> str | None:
     """Says which tensor finds no place: one that would lie in a pool behind all others, if there were one."""
     outside = "outside"
-    while outside in {pool.name for pool in demands["pools"]}:
+    while outside in {pool.name for pool in constraints["pools"]}:
         outside += "_"
     more = {
-        "pools": [*demands["pools"], Pool(outside, cost=2**32)],
-        "only_in": {chunk: [name, outside] for chunk, name in demands["only_in"].items()},
+        "pools": [*constraints["pools"], Pool(outside, cost=2**32)],
+        "only_in": {chunk: [name, outside] for chunk, name in constraints["only_in"].items()},
     }
     try:
-        answer = plan(Problem.from_arrays(begins, ends, sizes, alignment=alignment, **demands | more), **options)
+        answer = plan(Problem.from_arrays(begins, ends, sizes, alignment=alignment, **constraints | more), **options)
     except ValueError:
         return None
     lost = [chunk for chunk, name in enumerate(answer.chunk_pools) if name == outside and sizes[chunk]]
     if not lost:
         return None
     chunk = max(lost, key=lambda chunk: sizes[chunk])
-    mine = demands["only_in"].get(chunk)
+    mine = constraints["only_in"].get(chunk)
     left = ", ".join(
         f"{pool.name} has {pool.capacity - answer.pool_sizes[pool.name]} of {pool.capacity} B left"
-        for pool in demands["pools"]
+        for pool in constraints["pools"]
         if pool.capacity is not None and mine in (None, pool.name)
     )
     wanted = f"pool {mine}, which it asks for" if mine else "the pools"
-    return f"{demands['names'][chunk]}, {sizes[chunk]} B, finds no place in {wanted}: {left}"
+    return f"{constraints['names'][chunk]}, {sizes[chunk]} B, finds no place in {wanted}: {left}"
 
 
 def _link(planned: Planned, graph: Graph) -> None:

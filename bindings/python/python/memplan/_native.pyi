@@ -291,7 +291,7 @@ class Problem:
         reasons.
         """
 
-    def followed_by(self, other: Problem, *, shared: _Sequence[tuple[int, int]] = ()) -> Problem:
+    def concat(self, other: Problem, *, shared: _Sequence[tuple[int, int]] = ()) -> Problem:
         """Puts the chunks of another problem behind these in time. A plan of the result holds for both, such as two models
         or phases that run in turn in one arena. `shared` lists pairs of a chunk of this problem and one of the other that
         are the same memory, such as a cache. Its chunks follow these, without the shared ones.

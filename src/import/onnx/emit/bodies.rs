@@ -14,7 +14,7 @@ use crate::import::onnx::{
     OnnxError,
     infer::{
         Bodies,
-        open::{self, UnresolvedShape, WORLDS},
+        open::{self, SHAPE_SAMPLES, UnresolvedShape},
     },
     ops::{
         op::{Op, axis},
@@ -119,9 +119,9 @@ impl<'a> Host<'_, 'a, '_> {
         let trips = |fact: Fact| fact.int().map(|trips| u64::try_from(trips).unwrap_or(0));
         let limit = self.op.input(0);
         let exact = limit.cloned().and_then(trips).filter(|_| self.runs_to_the_end(body));
-        let at_most = |world| limit.and_then(|limit| trips(limit.in_world(world)));
-        let at_most: Option<Vec<u64>> = (0..WORLDS).map(at_most).collect();
-        let count = Length { exact, worlds: at_most.map(|most| guesses(self.op, most, exact)) };
+        let at_most = |nth| limit.and_then(|limit| trips(limit.in_sample(nth)));
+        let at_most: Option<Vec<u64>> = (0..SHAPE_SAMPLES).map(at_most).collect();
+        let count = Length { exact, samples: at_most.map(|most| guesses(self.op, most, exact)) };
         for collected in answer.outputs.iter_mut().skip(states) {
             insert(collected, 0, &count);
         }
@@ -337,7 +337,7 @@ fn either((a, b): (&Fact, &Fact)) -> Fact {
     }
 }
 
-/// The shape of a tensor that is one of two: in the first world the largest, in each other world
+/// The shape of a tensor that is one of two: in the first shape sample the largest, in each other shape sample
 /// one of them. `None` if they have different numbers of dimensions, or unknown ones.
 fn either_shape(a: &Fact, b: &Fact) -> Option<Fact> {
     let plain = Fact::without_value;
@@ -355,14 +355,14 @@ fn either_shape(a: &Fact, b: &Fact) -> Option<Fact> {
     let largest = |a: Vec<u64>, b: Vec<u64>| -> Option<Vec<u64>> {
         (a.len() == b.len()).then(|| a.iter().zip(&b).map(|(a, b)| *a.max(b)).collect())
     };
-    let sizes = |fact: &Fact, world| fact.in_world(world).sizes();
+    let sizes = |fact: &Fact, nth| fact.in_sample(nth).sizes();
     let most = largest(sizes(a, 0)?, sizes(b, 0)?)?;
-    let sample = |world: usize| {
-        let one = sizes(if world.is_multiple_of(2) { b } else { a }, world)?;
-        let sizes = if world == 0 { most.clone() } else { one };
+    let sample = |nth: usize| {
+        let one = sizes(if nth.is_multiple_of(2) { b } else { a }, nth)?;
+        let sizes = if nth == 0 { most.clone() } else { one };
         (sizes.len() == most.len()).then_some(Sample { sizes, elements: None })
     };
-    let samples: Option<Rc<[Sample]>> = (0..WORLDS).map(sample).collect();
+    let samples: Option<Rc<[Sample]>> = (0..SHAPE_SAMPLES).map(sample).collect();
     let element = a.element.or(b.element);
     Some(Fact { element, dims: differing(a, b), samples: samples?, ..Fact::default() })
 }
@@ -395,13 +395,12 @@ fn at_most(state: &mut Fact, shape: &Dims, name: &str) -> bool {
     };
     let most: Vec<u64> =
         sizes.iter().zip(shape).map(|(size, most)| most.unwrap_or(*size).max(*size)).collect();
-    let sample = |world| {
-        let guess =
-            |(axis, most): (usize, &u64)| open::guess(open::symbol(name, axis), world, *most);
+    let sample = |nth| {
+        let guess = |(axis, most): (usize, &u64)| open::guess(open::symbol(name, axis), nth, *most);
         let sizes = most.iter().enumerate().map(guess).collect();
         Sample { sizes, elements: None }
     };
-    state.samples = (0..WORLDS).map(sample).collect();
+    state.samples = (0..SHAPE_SAMPLES).map(sample).collect();
     state.dims = None;
     true
 }
@@ -410,35 +409,34 @@ fn at_most(state: &mut Fact, shape: &Dims, name: &str) -> bool {
 #[derive(Default)]
 struct Length {
     exact: Option<u64>,
-    worlds: Option<Vec<u64>>,
+    samples: Option<Vec<u64>>,
 }
 
 impl Length {
     fn note(&mut self, other: Self) {
         self.exact = self.exact.or(other.exact);
-        self.worlds = self.worlds.take().or(other.worlds);
+        self.samples = self.samples.take().or(other.samples);
     }
 
-    fn in_world(&self, world: usize) -> Option<u64> {
-        self.exact.or_else(|| self.worlds.as_ref()?.get(world).copied())
+    fn in_sample(&self, nth: usize) -> Option<u64> {
+        self.exact.or_else(|| self.samples.as_ref()?.get(nth).copied())
     }
 }
 
-/// Guesses the number of iterations in each world. It is at most `most`, because a loop may stop
+/// Guesses the number of iterations in each shape sample. It is at most `most`, because a loop may stop
 /// early.
 fn guesses(op: &Op, most: Vec<u64>, exact: Option<u64>) -> Vec<u64> {
     let symbol = open::symbol(op.node.0.output.first().map_or("", String::as_str), usize::MAX - 1);
-    let guess =
-        |(world, most)| if exact.is_some() { most } else { open::guess(symbol, world, most) };
+    let guess = |(nth, most)| if exact.is_some() { most } else { open::guess(symbol, nth, most) };
     most.into_iter().enumerate().map(guess).collect()
 }
 
 /// Adds a dimension of this length.
 fn insert(fact: &mut Fact, at: usize, length: &Length) {
-    let samples: Option<Rc<[Sample]>> = (0..WORLDS)
-        .map(|world| {
-            let mut sizes = fact.in_world(world).sizes().filter(|sizes| at <= sizes.len())?;
-            sizes.insert(at, length.in_world(world)?);
+    let samples: Option<Rc<[Sample]>> = (0..SHAPE_SAMPLES)
+        .map(|nth| {
+            let mut sizes = fact.in_sample(nth).sizes().filter(|sizes| at <= sizes.len())?;
+            sizes.insert(at, length.in_sample(nth)?);
             Some(Sample { sizes, elements: None })
         })
         .collect();
@@ -454,14 +452,14 @@ fn insert(fact: &mut Fact, at: usize, length: &Length) {
 fn remove(fact: &mut Fact, at: usize) -> Length {
     let exact = fact.dims.as_mut().and_then(|dims| dims.remove(at));
     if !fact.is_open() {
-        return Length { exact, worlds: None };
+        return Length { exact, samples: None };
     }
-    let mut worlds = Vec::with_capacity(WORLDS);
+    let mut removed = Vec::with_capacity(SHAPE_SAMPLES);
     let samples = fact.samples.iter().map(|sample| {
         let mut sizes = sample.sizes.clone();
-        worlds.push(sizes.remove(at));
+        removed.push(sizes.remove(at));
         Sample { sizes, elements: None }
     });
     fact.samples = samples.collect();
-    Length { exact, worlds: Some(worlds) }
+    Length { exact, samples: Some(removed) }
 }

@@ -2,8 +2,8 @@
 
 mod bodies;
 mod precedence;
+mod shape_samples;
 mod states;
-mod worlds;
 
 use std::{
     cell::Cell,
@@ -19,7 +19,7 @@ use crate::{
         OnnxError,
         emit::{
             precedence::Precedence,
-            worlds::{views_in, worlds},
+            shape_samples::{shape_samples, views_in},
         },
         infer::{self, Bodies, Declarations, Inferred, shapes::refuse_other_count},
         memory::{
@@ -290,9 +290,9 @@ impl<'a> Emitter<'a> {
         operator = inferred.bodies.iter().cloned().fold(operator, Operator::body);
         let place = |name: &'a str| self.places.get(name).copied().unwrap_or((name, 0));
         let skips_unread = row.and_then(|row| row.skips_unread).is_some_and(|when| when(op));
-        let worlds = worlds(op, &inferred.outputs);
+        let samples = shape_samples(op, &inferred.outputs);
         let kernels = self.context.kernels();
-        let views = views_in(op, row, &inferred.outputs, &worlds, kernels);
+        let views = views_in(op, row, &inferred.outputs, &samples, kernels);
         let (mut places, mut not_in_place, mut unknown) = (Vec::new(), Vec::new(), Vec::new());
         let mut returned = Vec::new();
         for (index, name) in node.outputs() {
@@ -333,14 +333,20 @@ impl<'a> Emitter<'a> {
                 places.push((name, (memory, start.saturating_add(offset))));
                 output = output.reads_at(input, offset);
             } else {
-                let mut in_worlds = worlds.iter().map(|world| {
-                    let guessed = infer::worlds::guessed(op, &world.inputs);
-                    inplace::requests(&guessed, row, (index, &world.outputs[index]), kernels, place)
+                let mut in_samples = samples.iter().map(|sample| {
+                    let guessed = infer::shape_samples::guessed(op, &sample.inputs);
+                    inplace::requests(
+                        &guessed,
+                        row,
+                        (index, &sample.outputs[index]),
+                        kernels,
+                        place,
+                    )
                 });
-                let mut requests = in_worlds
+                let mut requests = in_samples
                     .next()
                     .unwrap_or_else(|| inplace::requests(op, row, (index, fact), kernels, place));
-                for safe in in_worlds {
+                for safe in in_samples {
                     requests = match (requests, safe) {
                         (Ok(mut inputs), Ok(safe)) => {
                             inputs.retain(|input| safe.contains(input));

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use crate::import::onnx::{
-    infer::{open::WORLDS, worlds},
+    infer::{open::SHAPE_SAMPLES, shape_samples},
     ops::{
         lists,
         op::{Op, Reason},
@@ -16,7 +16,7 @@ use crate::import::onnx::{
 pub(super) fn output(op: &Op, row: Option<&Row>) -> Option<Result<List, Reason>> {
     let row = row?;
     match row.shapes {
-        Size::List(rule) => Some(rule(op).and_then(|items| in_worlds(op, rule, items))),
+        Size::List(rule) => Some(rule(op).and_then(|items| in_samples(op, rule, items))),
         // An optional without an input holds nothing.
         _ if row.view == Some(View::Whole) && op.node.input(0).is_none() => {
             Some(Ok(List::default()))
@@ -32,20 +32,20 @@ pub(super) fn chosen(op: &Op, row: Option<&Row>) -> Option<Fact> {
     lists::chosen(op).ok().flatten().filter(|_| takes_one).cloned()
 }
 
-/// Adds the sizes in each world where a size of a tensor is open.
-fn in_worlds(op: &Op, rule: fn(&Op) -> Result<List, Reason>, items: List) -> Result<List, Reason> {
+/// Adds the sizes in each shape sample where a size of a tensor is open.
+fn in_samples(op: &Op, rule: fn(&Op) -> Result<List, Reason>, items: List) -> Result<List, Reason> {
     let is_unsettled = |item: &Fact| item.bytes().is_none() && item.dims.is_some();
     if !items.iter().any(is_unsettled) {
         return Ok(items);
     }
-    let in_world = |world| rule(&worlds::guessed(op, &worlds::inputs(op, world)));
-    let worlds: Vec<List> = (0..WORLDS).map(in_world).collect::<Result<_, _>>()?;
-    if worlds.iter().any(|world| world.len() != items.len()) {
+    let in_sample = |nth| rule(&shape_samples::guessed(op, &shape_samples::inputs(op, nth)));
+    let samples: Vec<List> = (0..SHAPE_SAMPLES).map(in_sample).collect::<Result<_, _>>()?;
+    if samples.iter().any(|list| list.len() != items.len()) {
         return Err("how many tensors there are is known only at run time".to_owned());
     }
     let settled = |(at, item): (usize, &Fact)| {
-        let sample = |world: &List| Some(Sample { sizes: world[at].sizes()?, elements: None });
-        let samples: Option<Rc<[Sample]>> = worlds.iter().map(sample).collect();
+        let sample = |list: &List| Some(Sample { sizes: list[at].sizes()?, elements: None });
+        let samples: Option<Rc<[Sample]>> = samples.iter().map(sample).collect();
         let samples = samples.filter(|_| is_unsettled(item));
         Fact { samples: samples.unwrap_or_else(|| Rc::clone(&item.samples)), ..item.clone() }
     };

@@ -2,8 +2,8 @@
 
 mod lists;
 pub(super) mod open;
+pub(super) mod shape_samples;
 pub(crate) mod shapes;
-pub(super) mod worlds;
 
 pub(super) use open::INPUT;
 pub(super) use shapes::UNKNOWN_OPERATOR;
@@ -15,7 +15,7 @@ use crate::{
     Bytes, OpSequence,
     import::onnx::{
         OnnxError,
-        infer::{open::UnresolvedShape, shapes::shapes, worlds::Worlds},
+        infer::{open::UnresolvedShape, shape_samples::ShapeSamples, shapes::shapes},
         ops::{
             op::{Op, Reason},
             row::{Row, Size},
@@ -131,7 +131,8 @@ pub(crate) fn infer(
     let open = |fact: &Fact| fact.is_open() || fact.sizes().is_none();
     let is_open = op.inputs.iter().flatten().any(|fact| fact.is_open())
         || node.outputs().any(|(index, _)| open(&outputs[index]));
-    let worlds = if is_open && !held { Worlds::of(op, row) } else { Worlds::default() };
+    let samples =
+        if is_open && !held { ShapeSamples::of(op, row) } else { ShapeSamples::default() };
     // If an input is unknown, the user is asked for that input rather than for facts that depend on
     // it.
     let lost = |fact: &&Fact| fact.largest().is_none() && !fact.constant && !fact.is_list();
@@ -158,14 +159,14 @@ pub(crate) fn infer(
             None => declared.or(inferred),
         };
         output.element = given::known_or_given(output.element, name, context)?;
-        let answers = if output.is_open() { open::answers(output) } else { worlds.answers(index) };
+        let answers = if output.is_open() { open::answers(output) } else { samples.answers(index) };
         unsettled.reconcile(output, &answers, branches.get(index), context);
         if output.largest().is_none() && !asked && !context.keeps_unknown() {
             refuse_unknown_list(node, name, row, value, &reason)?;
         }
         // Strings stay outside the pool.
         let text = output.element == Some(DataType::STRING);
-        let left_out = text || asked || output.constant && !worlds.say(index);
+        let left_out = text || asked || output.constant && !samples.say(index);
         if output.sizes().is_none() && !left_out {
             unsettled.settle(output, &answers, context)?;
         }
@@ -173,7 +174,7 @@ pub(crate) fn infer(
     if !held {
         if let Some(fold) = row.and_then(|row| row.fold) {
             fold.apply(op, &mut outputs);
-            worlds.fold(op, fold, &mut outputs);
+            samples.fold(op, fold, &mut outputs);
         }
         for (index, name) in node.outputs() {
             given::state(&mut outputs[index], name, context)?;

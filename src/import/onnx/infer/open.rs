@@ -2,10 +2,10 @@
 //!
 //! A model finds them while it runs: the number of boxes that it keeps, or of elements that are not
 //! 0. Memory is planned for the largest that each can be. To follow these sizes through the graph,
-//! the rules of each operator are evaluated in several [`WORLDS`], each with a guess for every open
+//! the rules of each operator are evaluated for several [`SHAPE_SAMPLES`], each with a guess for every open
 //! size. In the first all are at their largest; in the others they are smaller, each independently
 //! of the others. The rules compute with numbers, as always, so equal sizes stay equal. If a size
-//! is larger in any world than in the first, its largest value is unknown, and the user is asked
+//! is larger in any shape sample than in the first, its largest value is unknown, and the user is asked
 //! for it.
 
 use std::rc::Rc;
@@ -29,14 +29,14 @@ use crate::import::{
     },
 };
 
-/// The number of worlds: with all open sizes at their largest, all 0, all 1, one half at their
+/// The number of shape samples: with all open sizes at their largest, all 0, all 1, one half at their
 /// largest and the other half 0, the reverse, and with random sizes in between.
-pub(crate) const WORLDS: usize = 9;
+pub(crate) const SHAPE_SAMPLES: usize = 9;
 
 /// The stand-in for an open size without a bound, so that the search for others can continue.
 const PLACEHOLDER: u64 = 64;
 
-/// The answer of a rule for an output in one world.
+/// The answer of a rule for an output in one shape sample.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Answer {
     pub(crate) dims: Option<Dims>,
@@ -45,7 +45,7 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    /// The sizes in the first world, or at most.
+    /// The sizes in the first shape sample, or at most.
     fn most(&self) -> Option<Dims> {
         let (Some(dims), Some(at_most)) = (&self.dims, &self.at_most) else {
             return self.dims.clone().or_else(|| self.at_most.clone());
@@ -160,7 +160,7 @@ impl UnresolvedShape<'_> {
         Some(declared)
     }
 
-    /// Gives the tensor a shape in each world. `answers` is empty if inference found nothing.
+    /// Gives the tensor a shape in each shape sample. `answers` is empty if inference found nothing.
     ///
     /// # Errors
     ///
@@ -184,12 +184,12 @@ impl UnresolvedShape<'_> {
             return Ok(());
         };
         self.check_given(given, rank, fact.dims.as_ref())?;
-        let mut sizes = vec![vec![0; rank]; WORLDS];
+        let mut sizes = vec![vec![0; rank]; SHAPE_SAMPLES];
         for axis in 0..rank {
             let known = fact.dims.as_ref().and_then(|dims| dims[axis]);
             let asked = given.and_then(|given| *given.get(axis)?);
             let column = match known {
-                Some(size) => vec![size; WORLDS],
+                Some(size) => vec![size; SHAPE_SAMPLES],
                 None => self.open_size((axis, asked), answers, context, fact),
             };
             for (sizes, size) in sizes.iter_mut().zip(column) {
@@ -233,7 +233,7 @@ impl UnresolvedShape<'_> {
         })
     }
 
-    /// An open size in each world.
+    /// An open size in each shape sample.
     fn open_size(
         &self,
         (axis, asked): (usize, Option<u64>),
@@ -250,7 +250,7 @@ impl UnresolvedShape<'_> {
         };
         let given = asked.or(named);
         if let Some(Some(most)) = found.first() {
-            // In a world where the rules fail, the size may be the largest.
+            // In a shape sample where the rules fail, the size may be the largest.
             let sizes = found.iter().map(|size| size.unwrap_or(*most));
             let Some(given) = given else { return sizes.collect() };
             let mut sizes: Vec<u64> = sizes.map(|size| size.min(given)).collect();
@@ -275,15 +275,15 @@ impl UnresolvedShape<'_> {
             }
         };
         let given = given.is_some() || first.is_none();
-        (0..WORLDS)
-            .map(|world| {
-                let limit = limits.get(world).copied().flatten().or(first);
+        (0..SHAPE_SAMPLES)
+            .map(|nth| {
+                let limit = limits.get(nth).copied().flatten().or(first);
                 let most = match limit {
                     Some(limit) if given => limit.min(otherwise),
                     Some(limit) => limit,
                     None => otherwise,
                 };
-                guess(symbol, world, most)
+                guess(symbol, nth, most)
             })
             .collect()
     }
@@ -409,10 +409,10 @@ pub(crate) fn symbol(name: &str, axis: usize) -> u64 {
     })
 }
 
-/// A size of at most `most` for a world.
-pub(crate) fn guess(symbol: u64, world: usize, most: u64) -> u64 {
+/// A size of at most `most` for a shape sample.
+pub(crate) fn guess(symbol: u64, nth: usize, most: u64) -> u64 {
     let even = (symbol >> 32).is_multiple_of(2);
-    match world {
+    match nth {
         0 => most,
         1 => 0,
         2 => most.min(1),
@@ -432,7 +432,7 @@ pub(crate) fn guess(symbol: u64, world: usize, most: u64) -> u64 {
         }
         _ => {
             // SplitMix64.
-            let mut mixed = symbol.wrapping_add((world as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+            let mut mixed = symbol.wrapping_add((nth as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15));
             mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
             mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
             let share = u128::from(mixed ^ (mixed >> 31));

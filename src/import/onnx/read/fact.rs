@@ -45,7 +45,7 @@ pub(crate) struct Fact {
     pub(crate) external: Option<Rc<str>>,
     /// True if the model declares a size that nothing else confirms.
     pub(crate) declared: bool,
-    /// The tensor in each of the [`WORLDS`](crate::import::onnx::infer::open::WORLDS), the largest
+    /// The tensor in each of the [`SHAPE_SAMPLES`](crate::import::onnx::infer::open::SHAPE_SAMPLES), the largest
     /// first, if a size or an element is open until the run; otherwise empty.
     pub(crate) samples: Rc<[Sample]>,
     /// The tensors that it holds, if it is a sequence. A sequence has no type and no shape of its
@@ -67,7 +67,7 @@ impl Fact {
     }
 
     /// The sizes per dimension that do not change from run to run: those that are known, and those that are
-    /// equal in all worlds.
+    /// equal in all shape samples.
     pub(crate) fn settled_dims(&self) -> Option<Cow<'_, [Option<u64>]>> {
         let Some(first) = self.samples.first() else {
             return self.dims.as_deref().map(Cow::Borrowed);
@@ -144,13 +144,13 @@ impl Fact {
         counts().any(|of| Some(of) != counts().next()) || self.holds(Self::may_be_smaller)
     }
 
-    /// The tensor in one of the worlds, where nothing is open.
-    pub(crate) fn in_world(&self, world: usize) -> Self {
+    /// The tensor in one of the shape samples, where nothing is open.
+    pub(crate) fn in_sample(&self, nth: usize) -> Self {
         if let Some(items) = self.items.as_ref().filter(|_| self.is_open()) {
-            let items = items.iter().map(|item| item.in_world(world)).collect();
+            let items = items.iter().map(|item| item.in_sample(nth)).collect();
             return Self { items: Some(items), ..self.clone() };
         }
-        let Some(sample) = self.samples.get(world) else { return self.clone() };
+        let Some(sample) = self.samples.get(nth) else { return self.clone() };
         Self {
             dims: Some(sample.sizes.iter().copied().map(Some).collect()),
             elements: sample.elements.clone(),

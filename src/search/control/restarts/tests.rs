@@ -3,7 +3,7 @@ use arbitrary::{Result, Unstructured};
 use crate::search::control::restarts::*;
 use crate::{
     Limits, Observer, Problem, Step, Strategy,
-    problem::{ChunkId, Segment, demands::PoolId},
+    problem::{ChunkId, Segment, constraints::PoolId},
     search::{
         control::descent::{Attempt, Packer},
         ejection::Ejection,
@@ -18,7 +18,7 @@ fn both_searches_take_turns() {
     let problem = interlocking(30);
     let inst = instance(&problem);
     let mut restarts = Restarts::new(&inst, 0);
-    let (mut reported, mut last, mut spent) = (Vec::new(), Spent::default(), 0);
+    let (mut reported, mut last, mut spent) = (Vec::new(), NodeCounts::default(), 0);
     for limit in (inst.bound()..).step_by(60) {
         let verdict = restarts.decide(limit, 4, u64::MAX, &mut |nodes| {
             reported.push(nodes);
@@ -32,7 +32,7 @@ fn both_searches_take_turns() {
             Verdict::Packed => break,
             Verdict::Refuted => {}
             // All bodies are staircases.
-            Verdict::Spent => {
+            Verdict::NodeLimit => {
                 spent += 1;
                 assert!(in_valleys > 4 * UNIT && in_disjunctive > 2 * in_valleys, "{now:?}");
                 assert!(in_disjunctive < 16 * in_valleys, "{now:?}");
@@ -223,7 +223,7 @@ fn a_perfect_packing_around_fixed_pieces_is_found(#[values(0, 33_000, 48_000)] s
     check_places(&inst, limit, restarts.offsets());
 }
 
-/// Packings like these, as problems with pins, are proven by default, because pins are regained.
+/// Packings like these, as problems with pins, are proven by default, because pins are repaired.
 #[rstest::rstest]
 fn a_perfect_packing_with_pins_is_proven(#[values(6000, 18_000, 24_000)] seed: u64) {
     let mut problem = Problem::builder();

@@ -95,7 +95,7 @@ fn the_section_to_branch_on_does_not_depend_on_the_past() {
 fn check(valleys: &mut Valleys<'_>, v: Valley) {
     let inst = valleys.sky.inst;
     let bodies = || (0u32..).take(inst.bodies());
-    let is_first_twin = |body: u32| {
+    let is_first_equal = |body: u32| {
         inst.is_staircase(body)
             || !bodies().take(body as usize).any(|other| {
                 !valleys.sky.is_placed(other)
@@ -114,7 +114,7 @@ fn check(valleys: &mut Valleys<'_>, v: Valley) {
         };
         let sizes: u64 = bodies().filter(inside).map(|b| inst.items[b as usize].size).sum();
         let mut expected: Vec<Candidate> = bodies()
-            .filter(|&body| is_first_twin(body))
+            .filter(|&body| is_first_equal(body))
             .filter_map(|body| Some(Candidate { body, offset: resting(sky, v, body, x)? }))
             .collect();
         let cell = valleys.survey.cells[x];

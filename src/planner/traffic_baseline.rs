@@ -1,0 +1,122 @@
+//! The traffic of simple rules, to compare that of a plan in several pools with.
+
+use crate::{
+    Bytes, Problem, Step,
+    problem::{
+        align_up,
+        constraints::{Body, Pool, TimedBox, concurrent},
+    },
+};
+
+/// In larger problems, the rule that compares pairs of bodies is left out.
+const MAX_PAIRS: usize = 50_000_000;
+
+/// The traffic of a problem in several pools, times its cost, under two simple rules.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TrafficReference {
+    /// With every body in the last pool that it may lie in.
+    pub all_slow: u128,
+    /// With banks of shared objects, as greedy planners of frameworks fill them: the largest bodies
+    /// first, each into the first pool that has an object for it, free while it is alive, or room for a
+    /// new one. `None` if a body finds no place, or if there are too many bodies.
+    pub banked: Option<u128>,
+}
+
+impl TrafficReference {
+    /// Counts the traffic; `None` if there are fewer than two pools.
+    #[must_use]
+    pub fn of(problem: &Problem) -> Option<Self> {
+        if problem.pools().len() < 2 {
+            return None;
+        }
+        let slow = problem.bodies().iter().map(|body| {
+            let last = body.pools.last().map_or(0, |allowed| allowed.pool.index());
+            cost(problem, body, last)
+        });
+        let all_slow = slow.fold(0, u128::saturating_add);
+        Some(Self { all_slow, banked: banked(problem) })
+    }
+}
+
+/// The traffic of a body times the cost of a pool.
+fn cost(problem: &Problem, body: &Body, pool: usize) -> u128 {
+    let bytes = body.members.iter().map(|&(chunk, _)| u128::from(problem.traffic(chunk)));
+    bytes.fold(0, u128::saturating_add).saturating_mul(problem.pools()[pool].cost.into())
+}
+
+/// A run of bytes for bodies that are never alive together.
+struct Object {
+    size: Bytes,
+    lives: Vec<TimedBox>,
+}
+
+/// A pool with its objects one after another.
+struct Bank<'p> {
+    pool: &'p Pool,
+    objects: Vec<Object>,
+    used: Bytes,
+}
+
+impl Bank<'_> {
+    /// Puts a body into an object, or returns false.
+    fn take(&mut self, life: &TimedBox, size: Bytes, alignment: Bytes) -> bool {
+        let is_free = |object: &&mut Object| {
+            object.size >= size && !object.lives.iter().any(|other| concurrent(other, life))
+        };
+        if let Some(object) = self.objects.iter_mut().find(is_free) {
+            object.lives.push(life.clone());
+            return true;
+        }
+        let reserved: Bytes = self
+            .pool
+            .reserved
+            .iter()
+            .map(|bytes| bytes.end - bytes.start)
+            .fold(0, Bytes::saturating_add);
+        let alignment = alignment.max(self.pool.alignment);
+        let low = align_up(self.used, alignment);
+        let Some(end) = low.checked_add(size) else { return false };
+        if self.pool.capacity.is_some_and(|most| end.saturating_add(reserved) > most) {
+            return false;
+        }
+        self.used = end;
+        self.objects.push(Object { size, lives: vec![life.clone()] });
+        true
+    }
+}
+
+/// The time from the begin of the first box of a body to the end of the last.
+fn life(problem: &Problem, body: &Body) -> Option<TimedBox> {
+    let each = |a: &mut [Step], b: &[Step], choose: fn(Step, Step) -> Step| {
+        a.iter_mut().zip(b).for_each(|(a, &b)| *a = choose(*a, b));
+    };
+    problem.boxes_of(body).into_iter().reduce(|mut life, next| {
+        each(&mut life.begin, &next.begin, Step::min);
+        each(&mut life.end, &next.end, Step::max);
+        life
+    })
+}
+
+fn banked(problem: &Problem) -> Option<u128> {
+    let bodies = problem.bodies();
+    if bodies.len().saturating_mul(bodies.len()) / 2 > MAX_PAIRS {
+        return None;
+    }
+    let bank = |pool| Bank { pool, objects: Vec::new(), used: 0 };
+    let mut banks: Vec<Bank<'_>> = problem.pools().iter().map(bank).collect();
+    let mut order: Vec<&Body> = bodies.iter().collect();
+    order.sort_by_key(|body| (body.fixed.is_none(), std::cmp::Reverse(body.extent)));
+    let mut sum: u128 = 0;
+    for body in order {
+        let pools = body.pools.iter().map(|allowed| allowed.pool.index());
+        let mut pools = pools.filter(|&at| body.fixed.is_none_or(|place| place.pool.index() == at));
+        let pool = match life(problem, body) {
+            // Without bytes at any time of its own, it needs no object.
+            None => pools.next(),
+            Some(life) => pools.find(|&at| banks[at].take(&life, body.extent, problem.alignment())),
+        };
+        sum = sum.saturating_add(cost(problem, body, pool?));
+    }
+    Some(sum)
+}

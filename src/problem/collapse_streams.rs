@@ -1,0 +1,329 @@
+//! Streams whose boxes live as in one line of time.
+//!
+//! The boxes that are over before another one begins are its *predecessors*. If, of any two such sets, one
+//! lies in the other, the sets in order of size are steps: a box begins in the step of its set, and ends
+//! with the first set that has it. Then the same pairs of boxes are alive together as before.
+//!
+//! An overwriter has its bytes to itself one step after its begin, and there the overwritten chunk ends. So
+//! its begin in steps is the last step of the overwritten chunk. Where the boxes of these chunks are not the
+//! boxes in steps, or not the same overwrites are possible, the problem stays on its streams.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+
+use crate::{
+    Step,
+    problem::{
+        ChunkId, Problem, ProblemBuilder, Request,
+        constraints::{
+            ChunkConstraints, Clock, ClockTree, Constraints, TimedBox, TimedBoxes, View,
+            happens_before, wide_sum,
+        },
+    },
+};
+
+/// The nodes of a tree that are visited at most; far more than a program has that runs in one line of time.
+const MAX_WORK: u64 = 100_000_000;
+
+/// The boxes between two looks at the time.
+const PAUSE: usize = 4096;
+
+/// The chunks whose begins are compared with those of a few others, and the chunks after and before each that are
+/// looked at.
+const SAMPLES: usize = 64;
+const LATER: usize = 16;
+const EARLIER: usize = 1024;
+
+impl Problem {
+    /// The same problem in steps, if it runs on several streams and its boxes live as in one line of time.
+    /// All other constraints and the accepted overwrites are the same, and so are the pairs of boxes that are
+    /// alive together. A layout of one is a layout of the other.
+    #[must_use]
+    pub fn collapse_streams(&self) -> Option<Self> {
+        self.linear().cloned()
+    }
+
+    /// The same, computed once.
+    pub(crate) fn linear(&self) -> Option<&Self> {
+        self.linear_until(&mut || false)
+    }
+
+    /// The same; `None` as well if `stop` returns true before it is found.
+    pub(crate) fn linear_until(&self, stop: &mut dyn FnMut() -> bool) -> Option<&Self> {
+        let extra = self.extra.as_deref()?;
+        if let Some(linear) = extra.linear.known() {
+            return linear.as_ref();
+        }
+        let mut is_stopped = false;
+        let linear = self.in_one_line(&mut || {
+            is_stopped = is_stopped || stop();
+            is_stopped
+        });
+        if is_stopped { None } else { extra.linear.get(|| linear).as_ref() }
+    }
+
+    /// `None` if `stop` returns true.
+    fn in_one_line(&self, stop: &mut dyn FnMut() -> bool) -> Option<Self> {
+        let constraints = self.constraints().filter(|constraints| constraints.streams > 1)?;
+        if self.has_two_lines(constraints) || stop() {
+            return None;
+        }
+        let boxes = in_steps(&self.all_boxes(), stop)?;
+        let mut linear = Self::builder().alignment(self.alignment).padding(self.padding);
+        let mut ends: Vec<Step> = vec![0; self.len()];
+        let mut begins: Vec<Step> = vec![0; self.len()];
+        for root in self.ids().filter(|&chunk| self.link(chunk).is_none()) {
+            for chunk in self.chain(root) {
+                let at = chunk.index();
+                let old = self.link(chunk).map(|link| ends[link.overwritten.index()]);
+                begins[at] = match old {
+                    Some(end) => end.checked_sub(1)?,
+                    None => boxes[at].first().map_or(0, |one| one.begin[0]),
+                };
+                ends[at] = boxes[at].last().map_or(begins[at] + 1, |one| one.end[0]);
+            }
+        }
+        for (at, chunk) in self.chunks.iter().enumerate() {
+            linear.chunk(begins[at]..ends[at], chunk.size);
+        }
+        linear.labels = self.labels.clone();
+        constraints.copy_without_streams(&mut linear);
+        // No layout may do without a required overwrite.
+        let required: HashSet<(ChunkId, ChunkId)> = self
+            .requests
+            .iter()
+            .filter(|r| r.required)
+            .map(|r| (r.overwriter, r.overwritten))
+            .collect();
+        for overwriter in self.ids() {
+            if let Some(super::Link { overwritten, offset, below }) = self.link(overwriter) {
+                let required = required.contains(&(overwriter, overwritten));
+                linear.request(Request { overwriter, overwritten, offset, below, required });
+            }
+        }
+        if stop() {
+            return None;
+        }
+        let linear = linear.finish().ok()?;
+        let is_same = self.ids().all(|chunk| linear.link(chunk) == self.link(chunk))
+            && linear.all_boxes() == boxes;
+        is_same.then_some(linear)
+    }
+
+    /// Returns true if two begins are found soon of which each has a predecessor that the other does not have. This
+    /// is so for most problems on streams that are not as in one line of time.
+    fn has_two_lines(&self, constraints: &Constraints) -> bool {
+        // Without a link, a box is the life of its chunk.
+        let life = |at: usize| {
+            let is_whole =
+                self.chunks[at].size > 0 && self.links.get(ChunkId::from_index(at)).is_none();
+            constraints.lives.get(at).filter(|_| is_whole)
+        };
+        let is_apart = |a: &Clock, b: &Clock| !happens_before(a, b) && !happens_before(b, a);
+        (0..self.len()).step_by(self.len().div_ceil(SAMPLES).max(1)).any(|at| {
+            let Some(first) = life(at) else { return false };
+            let near = (at + 1..self.len()).take(LATER);
+            let mut near = near.filter_map(|other| Some((other, &life(other)?.begin)));
+            let Some((from, second)) = near.find(|(_, begin)| is_apart(&first.begin, begin)) else {
+                return false;
+            };
+            let (mut of_first, mut of_second) = (false, false);
+            for end in
+                (from.saturating_sub(EARLIER)..from).rev().filter_map(life).map(|life| &life.end)
+            {
+                let (in_first, in_second) =
+                    (happens_before(end, &first.begin), happens_before(end, second));
+                of_first |= in_first && !in_second;
+                of_second |= in_second && !in_first;
+                if of_first && of_second {
+                    return true;
+                }
+            }
+            false
+        })
+    }
+
+    /// The chunks that need bytes in a step, with one stream.
+    pub(crate) fn alive_at(&self, step: Step) -> impl Iterator<Item = ChunkId> {
+        let is_alive = move |boxes: &TimedBoxes| boxes.iter().any(|one| one.is_alive_at(&[step]));
+        let boxes = self.ids().zip(self.all_boxes());
+        boxes.filter(move |(_, boxes)| is_alive(boxes)).map(|(chunk, _)| chunk)
+    }
+
+    /// The boxes of every chunk.
+    fn all_boxes(&self) -> Vec<TimedBoxes> {
+        let plain = Constraints::none();
+        let constraints = self.constraints().unwrap_or(&plain);
+        let (alignment, padding) = (self.alignment, self.padding);
+        let view = View { chunks: &self.chunks, constraints, alignment, padding };
+        self.ids().map(|chunk| view.boxes(chunk, self.link(chunk))).collect()
+    }
+}
+
+impl Constraints {
+    /// Adds all constraints but the streams to a problem with the same chunks, which stays unconstrained if there are
+    /// none.
+    fn copy_without_streams(&self, problem: &mut ProblemBuilder) {
+        if self.has_pools {
+            problem.pools(self.pools.clone());
+        }
+        let plain = ChunkConstraints::default();
+        for (at, own) in self.own.iter().enumerate() {
+            let own = ChunkConstraints { stream: 0, ..own.clone() };
+            if own != plain {
+                problem.constrain(ChunkId::from_index(at), own);
+            }
+        }
+        for part in &self.parts {
+            problem.part(part.part, part.whole, part.offset);
+        }
+        for group in &self.apart {
+            problem.apart(group.clone());
+        }
+    }
+}
+
+/// The same boxes in steps, if they live as in one line of time.
+///
+/// The ends of the predecessors of a box, each stream at its latest, are a moment too, with the same
+/// predecessors. One set of predecessors lies in another if its moment is over at the other's, so in one line
+/// of time these moments are in order, and are the steps.
+///
+/// `None` if `stop` returns true.
+fn in_steps(boxes: &[TimedBoxes], stop: &mut dyn FnMut() -> bool) -> Option<Vec<TimedBoxes>> {
+    let mut goes_on = |at: usize| !at.is_multiple_of(PAUSE) || !stop();
+    let all = || boxes.iter().flatten();
+    let mut begins: Vec<&[Step]> = all().map(|one| &*one.begin).collect();
+    begins.sort_unstable();
+    begins.dedup();
+    let mut ends: Vec<&[Step]> = all().map(|one| &*one.end).collect();
+    ends.sort_unstable();
+    ends.dedup();
+    ends.sort_by_key(|end| wide_sum(end));
+    let streams = ends.first().map_or(1, |end| end.len());
+    let mut tree = ClockTree::new(ends.len(), streams);
+    for (place, end) in ends.into_iter().enumerate() {
+        if !goes_on(place) {
+            return None;
+        }
+        tree.add(place, end, end);
+    }
+    // In order of time, two moments that are not in order are usually found soon.
+    begins.sort_by_key(|begin| wide_sum(begin));
+    let mut work = 0;
+    let mut moments: BTreeSet<(u128, Clock)> = BTreeSet::new();
+    let mut moment_of: BTreeMap<&[Step], Clock> = BTreeMap::new();
+    for (at, begin) in begins.into_iter().enumerate() {
+        let moment = latest(&tree, begin, &mut work);
+        if work > MAX_WORK || !goes_on(at) {
+            return None;
+        }
+        let key = (wide_sum(&moment), moment);
+        let below = moments.range(..&key).next_back();
+        let above = moments.range(&key..).next();
+        if below.is_some_and(|(_, below)| !happens_before(below, &key.1))
+            || above.is_some_and(|(_, above)| !happens_before(&key.1, above))
+        {
+            return None;
+        }
+        moment_of.insert(begin, key.1.clone());
+        moments.insert(key);
+    }
+    let moments: Vec<Clock> = moments.into_iter().map(|(_, moment)| moment).collect();
+    let first = |clock: &[Step]| {
+        let step = moments.partition_point(|moment| !happens_before(clock, moment));
+        step as Step
+    };
+    let in_steps = |one: &TimedBox| {
+        let begin: Clock = [first(moment_of.get(&*one.begin)?)].into();
+        let end: Clock = [first(&one.end)].into();
+        (begin < end).then(|| TimedBox { begin, end, bytes: one.bytes.clone() })
+    };
+    let own_in_steps = |(at, own): (usize, &TimedBoxes)| {
+        if goes_on(at) { own.iter().map(in_steps).collect() } else { None }
+    };
+    boxes.iter().enumerate().map(own_in_steps).collect()
+}
+
+/// The latest, stream by stream, of the ends in a tree that are over at a moment.
+fn latest(tree: &ClockTree, moment: &[Step], work: &mut u64) -> Clock {
+    let mut latest: Clock = vec![0; moment.len()].into();
+    let enters = |_, low: &[Step], high: &[Step]| {
+        *work += 1;
+        let is_all = happens_before(high, moment);
+        if is_all {
+            for (latest, &end) in latest.iter_mut().zip(high) {
+                *latest = end.max(*latest);
+            }
+        }
+        !is_all && happens_before(low, moment)
+    };
+    tree.visit(enters);
+    latest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn boxes_of_problems_with_two_lines_are_not_in_one_line() {
+        let (mut two, mut none) = (0, 0);
+        let one = |random: &mut arbitrary::Unstructured<'_>| {
+            let streams = random.int_in_range(2..=3)?;
+            let mut problem = Problem::builder();
+            problem.streams(streams);
+            for at in 0..random.int_in_range(2..=20)? {
+                let (mut begin, mut end) = (Vec::new(), Vec::new());
+                for _ in 0..streams {
+                    begin.push(at + random.int_in_range(0..=3)?);
+                    end.push(begin[begin.len() - 1] + random.int_in_range(1..=4)?);
+                }
+                let chunk = problem.chunk(0..1, random.int_in_range(0..=9)?);
+                problem.clocks(chunk, begin.into(), end.into(), 0);
+                if at > 0 && random.ratio(1, 4)? {
+                    let before = ChunkId::from_index(chunk.index() - 1);
+                    problem.overlap(chunk, before, 1);
+                }
+            }
+            let Ok(problem) = problem.build() else { return Ok(()) };
+            let has_two =
+                problem.constraints().is_some_and(|constraints| problem.has_two_lines(constraints));
+            let in_one = in_steps(&problem.all_boxes(), &mut || false);
+            assert!(!has_two || in_one.is_none(), "{problem:?}");
+            two += u32::from(has_two);
+            none += u32::from(in_one.is_none());
+            Ok(())
+        };
+        arbtest::arbtest(one).budget_ms(300);
+        // It finds most of them.
+        assert!(two > 0 && 2 * two > none, "{two} of {none}");
+    }
+
+    /// Wherever the search for one line of time is stopped, it finds nothing, and the next search finds it.
+    #[test]
+    fn a_search_that_is_stopped_keeps_nothing() {
+        let mut problem = Problem::builder();
+        problem.streams(2);
+        for at in 0..2 * PAUSE as u64 {
+            let chunk = problem.chunk(0..1, 8);
+            problem.clocks(chunk, [at, at].into(), [at + 2, at + 2].into(), 0);
+        }
+        let problem = problem.build().unwrap();
+        let mut stops = 0;
+        loop {
+            let mut asked = 0;
+            let linear = problem.linear_until(&mut || {
+                asked += 1;
+                asked > stops
+            });
+            if asked <= stops {
+                assert!(linear.is_some());
+                break;
+            }
+            assert!(linear.is_none(), "{stops}");
+            stops += 1;
+        }
+        assert!(stops >= 8, "{stops}");
+        assert!(problem.linear_until(&mut || true).is_some());
+    }
+}

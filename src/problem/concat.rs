@@ -1,0 +1,360 @@
+//! Problems one after the other in time, for models, phases or shapes that share an arena.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::{
+    Step,
+    problem::{
+        Chunk, ChunkId, Ids, Labels, Problem, ProblemError, Request,
+        constraints::{ChunkConstraints, Clock, Life, Part, Pool},
+    },
+};
+
+/// A chunk of a problem and one of a later problem that are the same memory, such as a cache of keys
+/// and values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Shared {
+    /// The chunk of the problem.
+    pub earlier: ChunkId,
+    /// The chunk of the problem that follows it.
+    pub later: ChunkId,
+}
+
+impl Shared {
+    /// Shares a chunk with one of the later problem.
+    #[must_use]
+    pub const fn new(earlier: ChunkId, later: ChunkId) -> Self {
+        Self { earlier, later }
+    }
+}
+
+impl Problem {
+    /// Puts the chunks of another problem behind these in time. A plan of the result holds for both
+    /// problems: nothing of one is alive while the other runs, except what they share. A shared chunk is
+    /// alive from the first step to the last, so it has one place and keeps its content, and it needs all
+    /// of its bytes all the time. Required overwrites of a shared chunk, or by one, become parts: the
+    /// chunk is a state, and these are its updates, and so are theirs. Other overwrites of it are not accepted, and
+    /// its optional parts are copied.
+    ///
+    /// The alignment and the padding are the larger ones. If both problems list pools, they must list
+    /// the same. Ids count from 0, through the chunks of this problem and then through those of the
+    /// other that are not shared. Names stay; a shared chunk has its earlier name.
+    ///
+    /// ```
+    /// use memplan::{Planner, Problem, problem::Shared};
+    ///
+    /// let mut prefill = Problem::builder();
+    /// let (cache, _) = (prefill.chunk(0..2, 64), prefill.chunk(0..1, 400));
+    /// let mut decode = Problem::builder();
+    /// let (_, same_cache) = (decode.chunk(0..1, 100), decode.chunk(0..2, 64));
+    /// let shared = [Shared::new(cache, same_cache)];
+    /// let both = prefill.build()?.concat(&decode.build()?, &shared)?;
+    /// assert_eq!((both.len(), both.steps()), (3, 4));
+    /// assert_eq!(Planner::new().plan(&both)?.pool_size, 464);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// If a shared chunk is unknown, shared twice, or of another size in the other problem; if the
+    /// pools differ; or if the result is not a valid problem, for example because two pins clash.
+    pub fn concat(self, other: &Self, shared: &[Shared]) -> Result<Self, ProblemError> {
+        self.check_shared(other, shared)?;
+        let shift = self.steps;
+        let steps = shift.checked_add(other.steps).ok_or(ProblemError::TooManySteps)?;
+        let streams = self.stream_count().max(other.stream_count());
+        let lives = both_lives(&self, other, streams)?;
+        let pools = common_pools(&self, other)?;
+        let own: Vec<(ChunkId, ChunkConstraints)> = constraints_of_both(&self, other, shared)?;
+        let names = all_names(&self, other, shared);
+
+        let earlier_chunks = self.len();
+        let mut is_shared = vec![false; earlier_chunks + other.len()];
+        for pair in shared {
+            is_shared[pair.earlier.index()] = true;
+        }
+        let mut builder = self.into_builder();
+        builder.labels = Labels::default();
+        builder.alignment = builder.alignment.max(other.alignment);
+        builder.padding = builder.padding.max(other.padding);
+        builder.at_least_steps(steps);
+        let mut ids: Vec<Option<ChunkId>> = vec![None; other.len()];
+        for pair in shared {
+            ids[pair.later.index()] = Some(pair.earlier);
+            let chunk = &mut builder.chunks[pair.earlier.index()];
+            (chunk.begin, chunk.end) = (0, steps);
+        }
+        let ids: Vec<ChunkId> = ids
+            .into_iter()
+            .zip(&other.chunks)
+            .map(|(id, &Chunk { begin, end, size })| {
+                id.unwrap_or_else(|| builder.chunk(begin + shift..end + shift, size))
+            })
+            .collect();
+        if let Some(pools) = pools {
+            builder.pools(pools);
+        }
+        for (chunk, constraints) in own {
+            builder.constrain(chunk, constraints);
+        }
+        if let Some(constraints) = other.constraints() {
+            for (later, own) in other.ids().zip(&constraints.own) {
+                // The constraints on shared chunks are those of both.
+                if ids[later.index()].index() >= earlier_chunks {
+                    builder.constrain(ids[later.index()], own.clone().later(shift));
+                }
+            }
+        }
+        if let Some(BothLives { earlier, later, end }) = lives {
+            builder.streams(streams);
+            let later = later.into_iter().enumerate().map(|(at, life)| (ids[at], life));
+            let earlier = earlier.into_iter().enumerate();
+            let earlier = earlier.map(|(at, life)| (ChunkId::from_index(at), life));
+            for (chunk, Life { begin, end }) in earlier.chain(later) {
+                let stream = builder.constraints.as_ref().map_or(0, |all| all.of(chunk).stream);
+                builder.life(chunk, begin, end, stream);
+            }
+            let start: Clock = vec![0; streams].into();
+            for pair in shared {
+                builder.life(pair.earlier, start.clone(), end.clone(), 0);
+            }
+        }
+        let id = |chunk: ChunkId| ids[chunk.index()];
+        let mapped = other.requests.iter().map(|request| Request {
+            overwriter: id(request.overwriter),
+            overwritten: id(request.overwritten),
+            ..*request
+        });
+        let requests: Vec<Request> =
+            std::mem::take(&mut builder.requests).into_iter().chain(mapped).collect();
+        let is_state = states(&requests, is_shared);
+        let mut parts: Vec<Part> = Vec::new();
+        for request in requests {
+            let Request { overwriter, overwritten, offset, below, required } = request;
+            if required
+                && below == 0
+                && (is_state[overwriter.index()] || is_state[overwritten.index()])
+            {
+                parts.push(Part::new(overwriter, overwritten, offset));
+            } else {
+                builder.request(request);
+            }
+        }
+        if let Some(constraints) = other.constraints() {
+            let later = |part: &Part| Part::new(id(part.part), id(part.whole), part.offset);
+            parts.extend(constraints.parts.iter().map(later));
+            for group in &constraints.apart {
+                builder.apart(group.iter().map(|&chunk| id(chunk)).collect::<Vec<_>>());
+            }
+        }
+        let known = builder.constraints.iter().flat_map(|all| &all.parts);
+        for Part { part, whole, offset } in new_parts(known, parts) {
+            builder.part(part, whole, offset);
+        }
+        let later = |part: &Part| Part::new(id(part.part), id(part.whole), part.offset);
+        let optional = other.optional_parts.iter().map(later).collect();
+        let optional = new_parts(&builder.optional_parts, optional);
+        builder.optional_parts.extend(optional);
+        // All bytes of a shared chunk are needed before its parts are there.
+        let is_shared: BTreeSet<ChunkId> = shared.iter().map(|pair| pair.earlier).collect();
+        builder.optional_parts.retain(|part| !is_shared.contains(&part.whole));
+        builder.labels = Labels { ids: Ids::Positions, names };
+        builder.finish()
+    }
+
+    /// The same chunks with names that begin with a prefix, such as that of a model. A chunk without a
+    /// name gets its id as one.
+    #[must_use]
+    pub fn with_prefix(mut self, prefix: &str) -> Self {
+        let names = self.ids().map(|chunk| format!("{prefix}{}", self.labels.name(chunk)).into());
+        self.labels.names = names.collect();
+        self
+    }
+
+    fn check_shared(&self, other: &Self, shared: &[Shared]) -> Result<(), ProblemError> {
+        let mut seen = [vec![false; self.len()], vec![false; other.len()]];
+        for &Shared { earlier, later } in shared {
+            for (chunk, count) in [(earlier, self.len()), (later, other.len())] {
+                if chunk.index() >= count {
+                    let id = u64::from(chunk.0);
+                    return Err(ProblemError::UnknownChunk { user: "a shared chunk", id });
+                }
+            }
+            let error = |reason: String| ProblemError::Shared {
+                earlier: self.labels.name(earlier),
+                later: other.labels.name(later),
+                reason,
+            };
+            let is_repeated = [earlier, later]
+                .into_iter()
+                .zip(&mut seen)
+                .any(|(chunk, seen)| std::mem::replace(&mut seen[chunk.index()], true));
+            if is_repeated {
+                return Err(error("one of them is shared already".to_owned()));
+            }
+            let sizes = (self.chunk(earlier).size, other.chunk(later).size);
+            if sizes.0 != sizes.1 {
+                return Err(error(format!("they have {} and {} B", sizes.0, sizes.1)));
+            }
+        }
+        Ok(())
+    }
+
+    fn stream_count(&self) -> usize {
+        self.constraints().map_or(1, |constraints| constraints.streams)
+    }
+
+    /// The lives of all chunks in clocks of so many streams.
+    fn lives(&self, streams: usize) -> Vec<Life> {
+        let wide = |clock: &[Step]| -> Clock {
+            let rest = std::iter::repeat(0);
+            clock.iter().copied().chain(rest).take(streams).collect()
+        };
+        let life = |(chunk, at): (&Chunk, usize)| {
+            let life = self.constraints().and_then(|constraints| constraints.lives.get(at));
+            match life {
+                Some(Life { begin, end }) => Life { begin: wide(begin), end: wide(end) },
+                None => Life { begin: wide(&[chunk.begin]), end: wide(&[chunk.end]) },
+            }
+        };
+        self.chunks.iter().zip(0..).map(life).collect()
+    }
+}
+
+/// The parts that are not known. Both problems may state the same part of a shared chunk.
+fn new_parts<'p>(known: impl IntoIterator<Item = &'p Part>, mut parts: Vec<Part>) -> Vec<Part> {
+    let key = |part: &Part| (part.part, part.whole, part.offset);
+    let mut known: BTreeSet<_> = known.into_iter().map(key).collect();
+    parts.retain(|part| known.insert(key(part)));
+    parts
+}
+
+/// The chunks that are states: the shared ones, and those that are joined to them by updates.
+fn states(requests: &[Request], is_shared: Vec<bool>) -> Vec<bool> {
+    let mut beside: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+    for request in requests.iter().filter(|request| request.required && request.below == 0) {
+        let (a, b) = (request.overwriter.index(), request.overwritten.index());
+        beside.entry(a).or_default().push(b);
+        beside.entry(b).or_default().push(a);
+    }
+    let mut is_state = is_shared;
+    let mut open: Vec<usize> = (0..is_state.len()).filter(|&chunk| is_state[chunk]).collect();
+    while let Some(chunk) = open.pop() {
+        for &next in beside.get(&chunk).into_iter().flatten() {
+            if !std::mem::replace(&mut is_state[next], true) {
+                open.push(next);
+            }
+        }
+    }
+    is_state
+}
+
+/// The lives of the chunks of two problems, all later clocks after all earlier ones.
+struct BothLives {
+    earlier: Vec<Life>,
+    later: Vec<Life>,
+    /// The clock at which all of them are over.
+    end: Clock,
+}
+
+/// `None` if there is one stream.
+fn both_lives(
+    first: &Problem,
+    second: &Problem,
+    streams: usize,
+) -> Result<Option<BothLives>, ProblemError> {
+    if streams == 1 {
+        return Ok(None);
+    }
+    let latest = |lives: &[Life], start: Clock| {
+        lives.iter().fold(start, |latest, life| {
+            latest.iter().zip(&life.end).map(|(&a, &b)| a.max(b)).collect()
+        })
+    };
+    let earlier = first.lives(streams);
+    let middle = latest(&earlier, vec![0; streams].into());
+    let shifted = |clock: &Clock| -> Result<Clock, ProblemError> {
+        let sums = clock.iter().zip(&middle).map(|(&at, &shift)| at.checked_add(shift));
+        sums.collect::<Option<Clock>>().ok_or(ProblemError::TooManySteps)
+    };
+    let later = second
+        .lives(streams)
+        .into_iter()
+        .map(|Life { begin, end }| Ok(Life { begin: shifted(&begin)?, end: shifted(&end)? }));
+    let later = later.collect::<Result<Vec<_>, _>>()?;
+    let end = latest(&later, middle.clone());
+    Ok(Some(BothLives { earlier, later, end }))
+}
+
+/// The pools of both problems, if either lists some.
+fn common_pools(first: &Problem, second: &Problem) -> Result<Option<Vec<Pool>>, ProblemError> {
+    let listed = |problem: &Problem| {
+        let constraints = problem.constraints().filter(|constraints| constraints.has_pools);
+        constraints.map(|constraints| constraints.pools.clone())
+    };
+    match (listed(first), listed(second)) {
+        (Some(first), Some(second)) if first != second => Err(ProblemError::OtherPools),
+        (Some(pools), _) | (None, Some(pools)) => Ok(Some(pools)),
+        (None, None) => Ok(None),
+    }
+}
+
+/// The constraints on the shared chunks: those of both. A hole or a window of one is not one of both.
+fn constraints_of_both(
+    first: &Problem,
+    second: &Problem,
+    shared: &[Shared],
+) -> Result<Vec<(ChunkId, ChunkConstraints)>, ProblemError> {
+    if first.is_unconstrained() && second.is_unconstrained() {
+        return Ok(Vec::new());
+    }
+    let of = |problem: &Problem, chunk: ChunkId| {
+        let constraints = problem.constraints();
+        constraints.map(|all| all.of(chunk).clone()).unwrap_or_default()
+    };
+    let merged = shared.iter().map(|pair| {
+        let (a, b) = (of(first, pair.earlier), of(second, pair.later));
+        if a.pin.zip(b.pin).is_some_and(|(a, b)| a != b) {
+            return Err(ProblemError::TwoPins { chunk: first.labels.name(pair.earlier) });
+        }
+        let pools = match (a.pools, b.pools) {
+            (Some(a), Some(b)) => Some(a.into_iter().filter(|pool| b.contains(pool)).collect()),
+            (pools, None) | (None, pools) => pools,
+        };
+        let traffic = first.traffic(pair.earlier).saturating_add(second.traffic(pair.later));
+        let constraints = ChunkConstraints {
+            alignment: a.alignment.max(b.alignment),
+            pools,
+            pin: a.pin.or(b.pin),
+            traffic: Some(traffic),
+            ..ChunkConstraints::default()
+        };
+        Ok((pair.earlier, constraints))
+    });
+    merged.collect()
+}
+
+/// The names of all chunks; empty if none has one. Ids that are given count as names, because those of
+/// two problems may be the same.
+fn all_names(first: &Problem, second: &Problem, shared: &[Shared]) -> Vec<Box<str>> {
+    let name = |problem: &Problem, chunk: ChunkId| -> Box<str> {
+        let labels = &problem.labels;
+        match labels.own_name(chunk) {
+            Some(name) => name.into(),
+            None if labels.ids == Ids::Positions => "".into(),
+            None => labels.id(chunk).into(),
+        }
+    };
+    let mut is_shared = vec![false; second.len()];
+    for pair in shared {
+        is_shared[pair.later.index()] = true;
+    }
+    let later = second.ids().filter(|chunk| !is_shared[chunk.index()]);
+    let names: Vec<Box<str>> = first
+        .ids()
+        .map(|chunk| name(first, chunk))
+        .chain(later.map(|chunk| name(second, chunk)))
+        .collect();
+    if names.iter().all(|name| name.is_empty()) { Vec::new() } else { names }
+}

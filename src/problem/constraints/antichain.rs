@@ -1,0 +1,278 @@
+//! Crowds on several streams.
+//!
+//! Boxes any two of which may be alive together are an antichain of the order "is over before", and the heaviest
+//! antichain is found by a minimum flow (Dilworth's theorem with weights). Beyond [`MAX_ORDERED`] boxes, one that is
+//! [found by climbing](super::cliques) is taken, which may give a smaller bound; where there is no time for that, the
+//! heaviest of those that are [alive at one moment](super::cliques::heaviest_cut).
+
+use std::{
+    borrow::Cow,
+    time::{Duration, Instant},
+};
+
+use crate::{
+    Bytes,
+    problem::{
+        ChunkId, Problem,
+        constraints::{
+            BodyLifetimes, Lifetimes, PeakSet,
+            boxes::happens_before,
+            cliques::{heaviest_clique, heaviest_cut},
+        },
+    },
+};
+
+/// The number of boxes for which the heaviest antichain is found.
+const MAX_ORDERED: usize = 600;
+
+/// Climbing takes at least so many times as long as finding the heaviest moment.
+const TIMES: u32 = 1;
+
+/// The bytes that bodies need, counted once, by box.
+struct Needed<'a> {
+    problem: &'a Problem,
+    /// In order of the sums of their begins.
+    lives: Cow<'a, Lifetimes>,
+    /// By life.
+    plain: Vec<Bytes>,
+    /// By life: the box that it is the life of.
+    boxes: Cow<'a, [u32]>,
+    /// By box: the chunk and the bytes of cells, unless each box is a body.
+    cells: Vec<(ChunkId, Bytes)>,
+}
+
+impl<'a> Needed<'a> {
+    fn of(problem: &'a Problem, of_bodies: &'a BodyLifetimes) -> Self {
+        let bodies = problem.bodies();
+        let by_life = |boxes: &[u32], plain: &[Bytes]| -> Vec<Bytes> {
+            boxes.iter().map(|&at| plain[at as usize]).collect()
+        };
+        // With several streams, a chunk needs all of its bytes for all of its life.
+        if of_bodies.are_single {
+            let plain: Vec<Bytes> = bodies.iter().map(|body| body.extent).collect();
+            return Self {
+                problem,
+                lives: Cow::Borrowed(&of_bodies.lives),
+                plain: by_life(&of_bodies.bodies, &plain),
+                boxes: Cow::Borrowed(&of_bodies.bodies),
+                cells: Vec::new(),
+            };
+        }
+        let streams = of_bodies.lives.streams();
+        let (mut plain, mut cells, mut weighted) = (Vec::new(), Vec::new(), Vec::new());
+        let lives = Lifetimes::of(streams, bodies.len(), |visit| {
+            plain.clear();
+            cells.clear();
+            for body in bodies {
+                problem.add_weighted(body, &mut weighted);
+                for one in weighted.drain(..) {
+                    visit(&one.time.begin, &one.time.end);
+                    plain.push(one.plain);
+                    cells.push((one.chunk, one.aligned_bytes));
+                }
+            }
+        });
+        let (boxes, lives) = lives.sorted();
+        let plain = by_life(&boxes, &plain);
+        Self { problem, lives: Cow::Owned(lives), plain, boxes: Cow::Owned(boxes), cells }
+    }
+
+    /// The chunk of a life, and the bytes of the cells that it alone touches.
+    fn cells(&self, life: usize) -> (ChunkId, Bytes) {
+        let at = self.boxes[life] as usize;
+        self.cells.get(at).copied().unwrap_or_else(|| {
+            let body = &self.problem.bodies()[at];
+            (body.members[0].0, self.problem.aligned_bytes(body, &(0..body.extent)))
+        })
+    }
+
+    /// The peak set of some lives.
+    fn peak_set(&self, chosen: Vec<usize>) -> PeakSet {
+        let problem = self.problem;
+        let plain: Bytes = chosen.iter().map(|&at| self.plain[at]).sum();
+        let cells = chosen.into_iter().map(|at| self.cells(at));
+        let (mut chunks, aligned_bytes): (Vec<ChunkId>, Vec<Bytes>) = cells.unzip();
+        let aligned_bytes: Bytes = aligned_bytes.into_iter().sum();
+        chunks.sort_unstable();
+        chunks.dedup();
+        PeakSet {
+            bytes: plain.max(aligned_bytes.saturating_sub(problem.cut_off())),
+            step: 0,
+            chunks,
+        }
+    }
+}
+
+impl Problem {
+    /// The heaviest peak set on several streams, or a lighter one as an error, if finding it takes longer than `time`, or
+    /// `stop` returns true.
+    pub(super) fn peak_set_on_streams(
+        &self,
+        time: Option<Duration>,
+        stop: &mut dyn FnMut() -> bool,
+    ) -> Result<PeakSet, PeakSet> {
+        let start = Instant::now();
+        let Some(lives) = self.body_lives() else { return Ok(PeakSet::default()) };
+        let needed = Needed::of(self, lives);
+        let (lives, weights) = (&needed.lives, &needed.plain);
+        if lives.len() <= MAX_ORDERED {
+            return Ok(needed.peak_set(heaviest(lives, weights)));
+        }
+        let light = time.map(|_| heaviest_cut(lives, weights));
+        let is_short = time.is_some_and(|time| time < (1 + TIMES) * start.elapsed());
+        let is_over = || is_short || time.is_some_and(|time| time < start.elapsed());
+        if let Some(chosen) = heaviest_clique(lives, weights, &mut || is_over() || stop()) {
+            return Ok(needed.peak_set(chosen));
+        }
+        let light = light.unwrap_or_else(|| heaviest_cut(lives, weights));
+        Err(needed.peak_set(light))
+    }
+}
+
+/// The heaviest antichain. A flow through lives, each over before the next begins, must carry every
+/// weight; how much of it can be carried on is a maximum flow from ends to begins, and what the
+/// minimum cut separates is the antichain.
+fn heaviest(lives: &Lifetimes, weights: &[Bytes]) -> Vec<usize> {
+    let count = lives.len();
+    let before = |a: usize, b: usize| happens_before(lives.end(a), lives.begin(b));
+    let later: Vec<Vec<usize>> =
+        (0..count).map(|a| (0..count).filter(|&b| a != b && before(a, b)).collect()).collect();
+    let mut earlier: Vec<Vec<usize>> = vec![Vec::new(); count];
+    for (a, list) in later.iter().enumerate() {
+        for &b in list {
+            earlier[b].push(a);
+        }
+    }
+    // The flow that each end can still send, and each begin still receive.
+    let mut from = weights.to_vec();
+    let mut into = from.clone();
+    let mut flow = vec![0; count * count];
+    loop {
+        // Ends are the nodes below count, begins those above. The search starts from all ends with
+        // flow left.
+        let mut parent: Vec<Option<usize>> = vec![None; 2 * count];
+        let mut queue: Vec<usize> = (0..count).filter(|&a| from[a] > 0).collect();
+        for &a in &queue {
+            parent[a] = Some(a);
+        }
+        let mut next = 0;
+        let mut augmented = false;
+        while let Some(&node) = queue.get(next) {
+            next += 1;
+            if node < count {
+                for &b in &later[node] {
+                    if parent[count + b].is_none() {
+                        parent[count + b] = Some(node);
+                        queue.push(count + b);
+                    }
+                }
+                continue;
+            }
+            let b = node - count;
+            if into[b] > 0 {
+                augmented |= augment(b, &parent, &mut flow, &mut from, &mut into);
+                continue;
+            }
+            for &a in &earlier[b] {
+                if flow[a * count + b] > 0 && parent[a].is_none() {
+                    parent[a] = Some(node);
+                    queue.push(a);
+                }
+            }
+        }
+        if !augmented {
+            let is_cut = |at: usize| parent[at].is_none() || parent[count + at].is_some();
+            return (0..count).filter(|&at| weights[at] > 0 && !is_cut(at)).collect();
+        }
+    }
+}
+
+/// Sends as much flow as possible along the path that ends at a begin; returns false if that is
+/// none.
+fn augment(
+    end: usize,
+    parent: &[Option<usize>],
+    flow: &mut [Bytes],
+    from: &mut [Bytes],
+    into: &mut [Bytes],
+) -> bool {
+    let count = from.len();
+    // The edges of the path, from its end: forward from an end to a begin, or back from a begin to
+    // an end.
+    let mut path = Vec::new();
+    let mut node = count + end;
+    while let Some(before) = parent[node].filter(|&before| before != node) {
+        path.push((before, node));
+        node = before;
+    }
+    let mut bytes = into[end].min(from[node]);
+    for &(before, after) in &path {
+        if before >= count {
+            bytes = bytes.min(flow[after * count + (before - count)]);
+        }
+    }
+    if bytes == 0 {
+        return false;
+    }
+    for &(before, after) in &path {
+        if before < count {
+            flow[before * count + (after - count)] += bytes;
+        } else {
+            flow[after * count + (before - count)] -= bytes;
+        }
+    }
+    from[node] -= bytes;
+    into[end] -= bytes;
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use std::borrow::Cow;
+
+    use super::*;
+    use crate::{Limits, Planner, Strategy};
+
+    /// Two streams that never wait: one needs most bytes early, the other late.
+    fn problem(bodies: u64) -> Problem {
+        let mut problem = Problem::builder();
+        problem.streams(2);
+        for at in 0..bodies {
+            for (stream, peak) in [(0, bodies / 4), (1, bodies / 2)] {
+                let (mut begin, mut end) = ([0, 0], [0, 0]);
+                (begin[stream], end[stream]) = (at, at + 1);
+                let chunk = problem.chunk(0..1, if at == peak { 1000 } else { 1 });
+                problem.clocks(chunk, begin.into(), end.into(), stream);
+            }
+        }
+        problem.build().unwrap()
+    }
+
+    /// Without time, the bound of many bodies is that of one moment. Whoever asks later gets the larger one.
+    #[test]
+    fn a_bound_for_which_there_is_no_time_is_lighter_and_not_kept() {
+        for (bodies, lighter) in [(MAX_ORDERED as u64 / 2, 2000), (MAX_ORDERED as u64, 1001)] {
+            let none = Some(Duration::ZERO);
+            for (time, is_stopped) in [(none, false), (none, true), (None, true)] {
+                let problem = problem(bodies);
+                let peak_set = problem.peak_set_within(time, &mut || is_stopped);
+                assert_eq!(peak_set.bytes, lighter, "{time:?}, {is_stopped}");
+                assert_eq!(matches!(peak_set, Cow::Owned(_)), lighter < 2000);
+                assert_eq!(problem.lower_bound().bytes, 2000);
+                assert!(matches!(problem.peak_set_within(time, &mut || true), Cow::Borrowed(_)));
+            }
+        }
+    }
+
+    #[test]
+    fn a_plan_without_time_states_the_bound_that_it_had_time_for() {
+        for strategy in [Strategy::Best, Strategy::FirstFit] {
+            let problem = problem(MAX_ORDERED as u64);
+            let planner = Planner::new().strategy(strategy);
+            let late = planner.clone().limits(Limits::default().time(Duration::ZERO));
+            let late = late.plan(&problem).unwrap();
+            assert_eq!((late.lower_bound, late.peak.len()), (1001, 2));
+            assert_eq!(planner.plan(&problem).unwrap().lower_bound, 2000);
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! Clocks on several streams that contradict each other.
+//!
+//! What begins after an operator is over begins after all that the operator waited for, too: so do the clocks of every
+//! program. An overwriter relies on it. While it is written, its bytes are those that the overwritten chunk needs, and
+//! so they are free of all others. A chunk that begins after the overwritten one is over, but in other clocks not
+//! after the overwriter was written, could take the same bytes.
+
+use crate::{
+    Step,
+    problem::{
+        ChunkId, Request,
+        constraints::{Clock, boxes::View, happens_before},
+    },
+};
+
+/// For each stream, the steps after those in which requested overwriters are written, in order; and by step, the
+/// earliest begin, stream by stream, of the chunks that begin at that step of the stream or later.
+pub(super) struct Later(Vec<(Vec<Step>, Vec<Clock>)>);
+
+impl Later {
+    /// Empty with one stream.
+    pub(super) fn than(view: &View<'_>, requests: &[Request]) -> Self {
+        let streams = view.constraints.streams;
+        if streams == 1 || requests.is_empty() {
+            return Self(Vec::new());
+        }
+        let mut steps: Vec<Vec<Step>> = vec![Vec::new(); streams];
+        for request in requests {
+            let stream = view.constraints.of(request.overwriter).stream;
+            steps[stream].push(view.written(request.overwriter)[stream]);
+        }
+        let never: Clock = vec![Step::MAX; streams].into();
+        let of_stream = |(stream, mut steps): (usize, Vec<Step>)| {
+            steps.sort_unstable();
+            steps.dedup();
+            let mut earliest = vec![never.clone(); steps.len()];
+            let lives = view.constraints.lives.iter().zip(view.chunks);
+            for (life, _) in lives.filter(|(_, chunk)| chunk.size > 0) {
+                let begun = steps.partition_point(|&step| step <= life.begin[stream]);
+                if let Some(at) = begun.checked_sub(1) {
+                    merge(&mut earliest[at], &life.begin);
+                }
+            }
+            for at in (1..earliest.len()).rev() {
+                let (before, after) = earliest.split_at_mut(at);
+                merge(&mut before[at - 1], &after[0]);
+            }
+            (steps, earliest)
+        };
+        Self(steps.into_iter().enumerate().map(of_stream).collect())
+    }
+
+    /// Returns whether some chunk begins after an overwriter is written by the clock of the overwriter's stream, but not
+    /// by those of all streams.
+    pub(super) fn contradicts(&self, view: &View<'_>, new: ChunkId) -> bool {
+        let stream = view.constraints.of(new).stream;
+        let Some((steps, earliest)) = self.0.get(stream) else { return false };
+        let written = view.written(new);
+        let at = steps.partition_point(|&step| step < written[stream]);
+        earliest.get(at).is_some_and(|earliest| !happens_before(&written, earliest))
+    }
+}
+
+/// Takes the earlier entries of two clocks.
+fn merge(clock: &mut Clock, other: &Clock) {
+    for (own, &other) in clock.iter_mut().zip(other) {
+        *own = other.min(*own);
+    }
+}

@@ -1,0 +1,76 @@
+//! Makes bodies of chunks.
+
+use crate::{
+    Bytes,
+    problem::{
+        ChunkId,
+        constraints::{
+            Body, PoolId,
+            bodies::{
+                Bodies, Members,
+                needs::{PlacementConstraints, Settled},
+            },
+            boxes::View,
+            join_error::{JoinError, PinConflict},
+        },
+    },
+};
+
+impl Bodies {
+    /// The bodies of a problem that joins no chunks: one for each chunk with bytes.
+    pub(crate) fn of_single(view: View<'_>) -> Result<Self, JoinError> {
+        let count = view.chunks.len();
+        let mut all = Self {
+            links: vec![None; count],
+            bodies: Vec::with_capacity(count),
+            of_chunk: vec![None; count],
+            fixed: Vec::new(),
+        };
+        for (chunk, at) in view.chunks.iter().zip(0..) {
+            if chunk.size > 0 {
+                let next = u32::try_from(all.bodies.len()).unwrap_or(u32::MAX);
+                let body = body(&view, &[(ChunkId(at), 0)], |_| true)?;
+                if body.fixed.is_some() {
+                    all.fixed.push(next);
+                }
+                all.of_chunk[at as usize] = Some(next);
+                all.bodies.push(body);
+            }
+        }
+        Ok(all)
+    }
+}
+
+/// Makes chunks a body, if they have a pool, a place and an alignment.
+pub(super) fn body(
+    view: &View<'_>,
+    members: &[(ChunkId, i128)],
+    is_root: impl Fn(ChunkId) -> bool,
+) -> Result<Body, JoinError> {
+    let mut members = Members::from_slice(members);
+    members.sort_unstable();
+    let needs = PlacementConstraints::of(view, members.iter().copied(), is_root)?;
+    let reserved = |pool, origin| reserved(view, &members, pool, origin);
+    let Settled { pools, fixed, extent } = needs.settle(view, reserved)?;
+    let low = members.iter().map(|&(_, at)| at).min().unwrap_or(0);
+    let within = |at: i128| Bytes::try_from(at - low).unwrap_or(Bytes::MAX);
+    let members = members.into_iter().map(|(chunk, at)| (chunk, within(at))).collect();
+    Ok(Body { members, pools, fixed, extent })
+}
+
+/// The reserved bytes that a chunk has if the origin of these lies at an offset in a pool.
+pub(super) fn reserved(
+    view: &View<'_>,
+    members: &[(ChunkId, i128)],
+    pool: PoolId,
+    origin: i128,
+) -> Option<PinConflict> {
+    let reserved = &view.constraints.pools[pool.index()].reserved;
+    let hit = |&(chunk, at): &(ChunkId, i128)| {
+        let low = origin + at;
+        let high = low + i128::from(view.padded(chunk));
+        reserved.iter().find(|one| low < i128::from(one.end) && i128::from(one.start) < high)
+    };
+    let hit = members.iter().filter(|_| !reserved.is_empty()).find_map(hit)?;
+    Some(PinConflict::Reserved { low: hit.start, high: hit.end })
+}

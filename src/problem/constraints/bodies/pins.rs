@@ -1,0 +1,178 @@
+//! Overwrites that would pin chunks to bytes that other pinned chunks need.
+//!
+//! A request that joins a body to a pinned one fixes the place of all its chunks. It is refused if one of them would
+//! need the same bytes as a pinned chunk of another body. Two that a request still to be looked at writes over each
+//! other are compared as if it were accepted.
+
+use std::ops::Range;
+
+use super::{ALL_STEPS, BodyBuilder, Index, life, needs::PlacementConstraints};
+use crate::problem::{
+    ChunkId, Link, Request,
+    constraints::{
+        PoolId, TimedBox,
+        boxes::concurrent,
+        join_error::{JoinError, PinConflict},
+    },
+};
+
+/// The chunks that pins fix, and the requests that are allowed and not yet refused.
+#[derive(Default)]
+pub(super) struct Pinned {
+    /// By pool: where they are found.
+    of_pool: Vec<Index>,
+    /// By chunk: its pool and its offset there.
+    places: Vec<Option<(PoolId, i128)>>,
+    pending: Vec<Option<Pending>>,
+}
+
+/// A request that is allowed and not yet looked at.
+#[derive(Clone, Copy)]
+struct Pending {
+    link: Link,
+    required: bool,
+}
+
+impl BodyBuilder<'_> {
+    /// Returns whether pins put the overwriter of a request where it overwrites the other chunk.
+    pub(super) fn is_pinned_so(&self, request: &Request) -> bool {
+        let [new, old] =
+            [request.overwriter, request.overwritten].map(|chunk| self.pinned.place(chunk));
+        let (Some((pool, new)), Some((of_old, old))) = (new, old) else { return false };
+        pool == of_old && new - old == i128::from(request.offset) - i128::from(request.below)
+    }
+
+    /// Pins the chunks of the bodies that pins fix.
+    pub(super) fn pin_bodies(&mut self) {
+        let fixed = self.bodies.iter().filter_map(|body| Some((body, body.fixed?)));
+        let place = |at, of: i128| i128::from(at) + of;
+        let chunks: Vec<(ChunkId, PoolId, i128)> = fixed
+            .flat_map(|(body, fixed)| {
+                let members = body.members.iter();
+                members.map(move |&(chunk, at)| (chunk, fixed.pool, place(at, fixed.offset.into())))
+            })
+            .collect();
+        for (chunk, pool, offset) in chunks {
+            self.pin(chunk, pool, offset);
+        }
+    }
+
+    /// Takes a request into account that is allowed, or no longer once it was looked at.
+    pub(super) fn set_pending(&mut self, request: Request, is_pending: bool) {
+        let Request { overwriter, overwritten, offset, below, required, .. } = request;
+        if self.pinned.places.is_empty() && !required {
+            return;
+        }
+        if self.pinned.pending.is_empty() {
+            self.pinned.pending = vec![None; self.view.chunks.len()];
+        }
+        let link = Link { overwritten, offset, below };
+        let pending = Pending { link, required };
+        self.pinned.pending[overwriter.index()] = is_pending.then_some(pending);
+    }
+
+    pub(super) fn pin(&mut self, chunk: ChunkId, pool: PoolId, offset: i128) {
+        if self.pinned.places.is_empty() {
+            self.pinned.places = vec![None; self.view.chunks.len()];
+            self.pinned.of_pool = vec![Index::default(); self.view.constraints.pools.len()];
+        }
+        self.pinned.places[chunk.index()] = Some((pool, offset));
+        let end = offset + i128::from(self.view.padded(chunk));
+        let steps = self.steps_of(chunk);
+        self.pinned.of_pool[pool.index()].add(chunk.index(), offset..end, steps);
+    }
+
+    fn steps_of(&self, chunk: ChunkId) -> Range<i128> {
+        let is_in_steps =
+            self.view.constraints.streams == 1 && self.apart[chunk.index()].is_empty();
+        if is_in_steps { life(&self.view, None, chunk) } else { ALL_STEPS }
+    }
+
+    /// Pins the one of two groups that is not pinned, if the other one is, unless that is impossible.
+    pub(super) fn pin_joined(
+        &mut self,
+        (a, b, shift): (u32, u32, i128),
+        needs: &PlacementConstraints,
+    ) -> Result<(), JoinError> {
+        let Some((pool, origin)) = needs.pinned().filter(|_| a != b) else { return Ok(()) };
+        let is_pinned = |group: u32| {
+            self.groups[group as usize].needs.as_ref().is_some_and(|n| n.pinned().is_some())
+        };
+        match (is_pinned(a), is_pinned(b)) {
+            (true, false) => self.pin_group((b, a), (pool, origin + shift)),
+            (false, true) => self.pin_group((a, b), (pool, origin)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Pins a group of chunks whose origin lies at an offset, unless one of them would need the bytes of a pinned
+    /// chunk of another group than this one and `joined`.
+    fn pin_group(
+        &mut self,
+        (group, joined): (u32, u32),
+        (pool, origin): (PoolId, i128),
+    ) -> Result<(), JoinError> {
+        let members = self.groups[group as usize].members.clone();
+        for &(x, at) in &members {
+            let low = origin + at;
+            let bytes = low..low + i128::from(self.view.padded(x));
+            let Some(index) = self.pinned.of_pool.get(pool.index()) else { break };
+            for y in index.near(&bytes, &self.steps_of(x)) {
+                let y = ChunkId::from_index(y);
+                let Some((_, of_y)) = self.pinned.place(y) else { continue };
+                if self.of[y.index()].0 != joined && self.needs_same_bytes((x, low), (y, of_y)) {
+                    return Err(JoinError::Pins(x, PinConflict::Pinned));
+                }
+            }
+        }
+        for (chunk, at) in members {
+            self.pin(chunk, pool, origin + at);
+        }
+        Ok(())
+    }
+
+    /// Returns whether two chunks of different bodies of a pool need the same bytes at these offsets.
+    pub(super) fn needs_same_bytes(
+        &self,
+        (x, low_x): (ChunkId, i128),
+        (y, low_y): (ChunkId, i128),
+    ) -> bool {
+        let padded = |chunk| i128::from(self.view.padded(chunk));
+        if low_x >= low_y + padded(y) || low_y >= low_x + padded(x) {
+            return false;
+        }
+        let groups = &self.apart[y.index()];
+        if self.apart[x.index()].iter().any(|group| groups.contains(group)) {
+            return true;
+        }
+        let meets = |p: &TimedBox, q: &TimedBox| {
+            low_x + i128::from(p.bytes.start) < low_y + i128::from(q.bytes.end)
+                && low_y + i128::from(q.bytes.start) < low_x + i128::from(p.bytes.end)
+                && concurrent(p, q)
+        };
+        let [of_x, of_y] =
+            [(x, y, low_x - low_y), (y, x, low_y - low_x)].map(|(one, other, by)| {
+                let link = self.pinned.pending(one, (other, by)).map(|pending| pending.link);
+                self.view.boxes(one, link.or(self.links[one.index()]))
+            });
+        of_x.iter().any(|p| of_y.iter().any(|q| meets(p, q)))
+    }
+}
+
+impl Pinned {
+    /// The request to write a chunk over another at this distance, if it is still to be looked at.
+    fn pending(&self, new: ChunkId, (old, distance): (ChunkId, i128)) -> Option<Pending> {
+        let pending = self.pending.get(new.index()).copied().flatten();
+        let is_it = |link: &Link| link.overwritten == old && link.distance() == distance;
+        pending.filter(|pending| is_it(&pending.link))
+    }
+
+    /// The link of such a request if it is required: then it holds, or the problem is refused.
+    pub(super) fn link_to_come(&self, new: ChunkId, old: (ChunkId, i128)) -> Option<Link> {
+        self.pending(new, old).filter(|pending| pending.required).map(|pending| pending.link)
+    }
+
+    pub(super) fn place(&self, chunk: ChunkId) -> Option<(PoolId, i128)> {
+        self.places.get(chunk.index()).copied().flatten()
+    }
+}

@@ -1,0 +1,124 @@
+//! The rules by which requests to overwrite are taken or refused before their bodies are looked at.
+
+use super::{BodyBuilder, later::Later};
+use crate::problem::{ChunkId, RejectReason, Request, constraints::happens_before};
+
+impl BodyBuilder<'_> {
+    /// Rules a to c; returns the requests that remain, each in their order, first the required ones and those without
+    /// which pins cannot hold, and the number of these.
+    pub(super) fn allowed(
+        &self,
+        requests: &[Request],
+        refused: &mut Vec<(usize, RejectReason)>,
+    ) -> (Vec<usize>, usize) {
+        let count = self.view.chunks.len();
+        let mut taken: Vec<Option<usize>> = vec![None; count];
+        let mut overwriters: Vec<Option<usize>> = vec![None; count];
+        let later = Later::than(&self.view, requests);
+        // A request that is required goes first. One without which the pins of two chunks clash, or the overwriter
+        // has no place, goes before all others.
+        let open = self.open_chunks();
+        let is_needed = |request: &Request| {
+            self.is_pinned_so(request) || open.get(request.overwriter.index()) == Some(&true)
+        };
+        let rank = |request: &Request| {
+            if request.required { 0 } else { 1 + u8::from(!is_needed(request)) }
+        };
+        let mut order: Vec<usize> = (0..requests.len()).collect();
+        order.sort_by_key(|&index| rank(&requests[index]));
+        for index in order {
+            let request = &requests[index];
+            let (new, old) = (request.overwriter, request.overwritten);
+            let present = overwriters[old.index()];
+            let reason = self.rule_a(request).or_else(|| {
+                if later.contradicts(&self.view, new) {
+                    return Some(RejectReason::ClocksContradict);
+                }
+                if taken[new.index()].is_some() {
+                    return Some(RejectReason::OverwritesAnother);
+                }
+                let present = present?;
+                let is_displaced = present > index;
+                let present = &requests[present];
+                let size = |chunk: ChunkId| self.view.chunks[chunk.index()].size;
+                let wins = rank(present) == 2 && size(new) > size(present.overwriter);
+                let reason = if is_displaced {
+                    RejectReason::Displaced
+                } else {
+                    RejectReason::OverwrittenByAnother
+                };
+                (!wins).then_some(reason)
+            });
+            if let Some(reason) = reason {
+                refused.push((index, reason));
+                continue;
+            }
+            if let Some(present) = present {
+                taken[requests[present].overwriter.index()] = None;
+                refused.push((present, RejectReason::Displaced));
+            }
+            taken[new.index()] = Some(index);
+            overwriters[old.index()] = Some(index);
+        }
+        let mut allowed: Vec<usize> = taken.into_iter().flatten().collect();
+        allowed.sort_unstable_by_key(|&index| (rank(&requests[index]), index));
+        let first = allowed.partition_point(|&index| rank(&requests[index]) < 2);
+        (allowed, first)
+    }
+
+    /// By chunk, true if its body has a place only if a request is accepted; empty if there is no such body.
+    fn open_chunks(&self) -> Vec<bool> {
+        if !self.is_open.contains(&true) {
+            return Vec::new();
+        }
+        let mut open = vec![false; self.view.chunks.len()];
+        for (body, _) in self.bodies.iter().zip(&self.is_open).filter(|&(_, &is_open)| is_open) {
+            for (chunk, _) in &body.members {
+                open[chunk.index()] = true;
+            }
+        }
+        open
+    }
+
+    /// Rule a: the overwriter's operator is the last reader, and every other reader is over before.
+    fn rule_a(&self, request: &Request) -> Option<RejectReason> {
+        let (new, old) = (request.overwriter, request.overwritten);
+        let chunk = |id: ChunkId| &self.view.chunks[id.index()];
+        if chunk(new).size == 0 || chunk(old).size == 0 {
+            return Some(RejectReason::Empty);
+        }
+        if request.below >= chunk(new).size {
+            return Some(RejectReason::NothingShared);
+        }
+        if self.family.contains(new, old) {
+            return Some(RejectReason::PartOfTheOther);
+        }
+        let stream = self.view.constraints.of(new).stream;
+        let (begin, end) = (self.view.begin(new), self.view.end(old));
+        let is_last =
+            begin.iter().zip(&end).enumerate().all(|(at, (&begin, &end))| {
+                if at == stream { end == begin + 1 } else { end <= begin }
+            });
+        if !is_last {
+            return Some(RejectReason::NotLastReader);
+        }
+        let order = |id: ChunkId| (chunk(id).begin, chunk(id).end, id);
+        let is_before = match self.view.constraints.streams {
+            1 => order(old) < order(new),
+            _ => happens_before(&self.view.begin(old), &begin),
+        };
+        (!is_before).then_some(RejectReason::NotBefore)
+    }
+
+    /// Returns whether the overwritten chunk overwrites the overwriter, by itself or through others. On
+    /// several streams, chunks that are made in the same step may request that.
+    pub(super) fn closes_ring(&mut self, request: Request) -> bool {
+        let mut chunk = request.overwritten.index();
+        // Skips every other link, so that long chains are soon short.
+        while self.overwritten[chunk] != chunk {
+            self.overwritten[chunk] = self.overwritten[self.overwritten[chunk]];
+            chunk = self.overwritten[chunk];
+        }
+        chunk == request.overwriter.index()
+    }
+}

@@ -1,0 +1,174 @@
+//! Bodies: chunks joined by overwrites and parts, which move as one.
+
+use std::slice;
+
+use crate::{
+    Bytes, Step,
+    problem::{
+        ChunkId, Constrained, Problem, Segment,
+        constraints::{BodyLifetimes, Place, PoolId, ShortList, TimedBox, TimedBoxes, View},
+    },
+};
+
+/// Chunks joined by links. All lie in one pool, at fixed distances.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Body {
+    /// The chunks and their distances from the lowest of them, ascending by id.
+    pub(crate) members: ShortList<(ChunkId, Bytes)>,
+    /// The pools that all members allow and in which the body fits, in the problem's order.
+    pub(crate) pools: ShortList<AllowedPool>,
+    /// The place of the lowest chunk, if a pin fixes it.
+    pub(crate) fixed: Option<Place>,
+    /// The bytes from the lowest to the end of the highest, padding included.
+    pub(crate) extent: Bytes,
+}
+
+/// A pool that a body may lie in, and the offsets there that the alignments of its members allow:
+/// `residue` modulo `modulus`, a power of two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct AllowedPool {
+    /// The pool.
+    pub(crate) pool: PoolId,
+    /// The distance between allowed offsets, in bytes.
+    pub(crate) modulus: Bytes,
+    /// The lowest allowed offset, in bytes.
+    pub(crate) residue: Bytes,
+}
+
+impl AllowedPool {
+    /// The lowest allowed offset that is not below this one; `None` if it exceeds 64 bits.
+    pub(crate) fn round_up(self, offset: Bytes) -> Option<Bytes> {
+        if offset <= self.residue {
+            return Some(self.residue);
+        }
+        let over = (offset - self.residue).checked_next_multiple_of(self.modulus)?;
+        self.residue.checked_add(over)
+    }
+}
+
+impl Problem {
+    /// The bodies; each moves as one, and a plan is a choice of their places. Those of an unconstrained problem are its
+    /// [chains](Self::chain).
+    pub(crate) fn bodies(&self) -> &[Body] {
+        match self.extra.as_deref() {
+            Some(extra) => &extra.bodies.bodies,
+            None => {
+                self.derived.bodies.get(|| self.roots().map(|root| self.body_of(root)).collect())
+            }
+        }
+    }
+
+    /// The body of a chain of an unconstrained problem.
+    fn body_of(&self, root: ChunkId) -> Body {
+        let at = |chunk| (chunk, self.place_in_chain(chunk).1);
+        let mut members: Vec<(ChunkId, Bytes)> = self.chain(root).map(at).collect();
+        members.sort_unstable();
+        let allowed = AllowedPool { pool: PoolId(0), modulus: self.alignment, residue: 0 };
+        let extent = self.padded_size(root);
+        let members = members.into_iter().collect();
+        Body { members, pools: [allowed].into_iter().collect(), fixed: None, extent }
+    }
+
+    /// The bodies that pins fix.
+    pub(crate) fn fixed_bodies(&self) -> impl Iterator<Item = &Body> {
+        let fixed = self.extra.as_deref().map_or(&[][..], |extra| &extra.bodies.fixed);
+        fixed.iter().map(|&at| &self.bodies()[at as usize])
+    }
+
+    /// The boxes of a body: bytes, counted from its lowest, and the time in which it needs them.
+    pub(crate) fn boxes_of(&self, body: &Body) -> TimedBoxes {
+        let Some(extra) = self.extra.as_deref() else {
+            let (root, _) = self.place_in_chain(body.members[0].0);
+            let timed = |Segment { begin, end, low, high, .. }| TimedBox {
+                begin: [begin].into(),
+                end: [end].into(),
+                bytes: low..high,
+            };
+            return self.segments(root).map(timed).collect();
+        };
+        // A chunk alone is the lowest of its body.
+        if let [(chunk, _)] = &*body.members {
+            return self.view(extra).boxes(*chunk, extra.bodies.links[chunk.index()]);
+        }
+        self.boxes_by_chunk(body).into_iter().flat_map(|(_, boxes)| boxes).collect()
+    }
+
+    /// The begin and the end of a body that is one chunk, which needs all of its bytes for all of its life.
+    pub(crate) fn only_life(&self, body: &Body) -> Option<(&[Step], &[Step])> {
+        let (life, constraints) = (self.one_life(body)?, self.constraints()?);
+        // Holes and windows exist only with one stream.
+        let is_whole = constraints.streams > 1 || constraints.of(body.members[0].0).is_whole();
+        is_whole.then_some(life)
+    }
+
+    /// The begin and the end of a body that is one chunk and overwrites none.
+    pub(crate) fn one_life(&self, body: &Body) -> Option<(&[Step], &[Step])> {
+        let [(id, _)] = *body.members else { return None };
+        let extra = self.extra.as_deref()?;
+        if body.extent == 0 || extra.bodies.links[id.index()].is_some() {
+            return None;
+        }
+        let chunk = self.chunk(id);
+        let in_steps = (slice::from_ref(&chunk.begin), slice::from_ref(&chunk.end));
+        let life = extra.constraints.lives.get(id.index());
+        Some(life.map_or(in_steps, |life| (&life.begin, &life.end)))
+    }
+
+    /// The lives of the bodies of a constrained problem.
+    pub(crate) fn body_lives(&self) -> Option<&BodyLifetimes> {
+        let extra = self.extra.as_deref()?;
+        Some(extra.lives.get(|| BodyLifetimes::of(self)))
+    }
+
+    /// The boxes of a body, by member.
+    pub(crate) fn boxes_by_chunk(&self, body: &Body) -> Vec<(ChunkId, TimedBoxes)> {
+        let Some(extra) = self.extra.as_deref() else { return Vec::new() };
+        let (view, bodies) = (self.view(extra), &extra.bodies);
+        let boxes = |&(chunk, at): &(ChunkId, Bytes)| {
+            let boxes = view.boxes(chunk, bodies.links[chunk.index()]).into_iter();
+            let boxes =
+                boxes.map(|b| TimedBox { bytes: b.bytes.start + at..b.bytes.end + at, ..b });
+            (chunk, boxes.collect())
+        };
+        body.members.iter().map(boxes).collect()
+    }
+
+    fn view<'a>(&'a self, extra: &'a Constrained) -> View<'a> {
+        let (chunks, constraints) = (&*self.chunks, &extra.constraints);
+        View { chunks, constraints, alignment: self.alignment, padding: self.padding }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::problem::constraints::Pool;
+
+    /// A problem without constraints has the pool, the bodies and the boxes that it has with a pool without limits.
+    #[test]
+    fn an_unconstrained_problem_has_a_pool_bodies_and_boxes() {
+        let mut builder = Problem::builder().alignment(4).padding(1);
+        let (a, b) = (builder.chunk(0..3, 12), builder.chunk(1..2, 0));
+        let (c, d) = (builder.chunk(2..5, 4), builder.chunk(4..6, 3));
+        builder.overwrite(c, a, 8).overwrite(d, c, 0);
+        let plain = builder.build().unwrap();
+        builder.pool(Pool::new("pool"));
+        let listed = builder.build().unwrap();
+        assert!(plain.is_unconstrained() && !listed.is_unconstrained());
+        assert_eq!(plain.pools(), listed.pools());
+        assert_eq!(plain.bodies(), listed.bodies());
+        for (body, same) in plain.bodies().iter().zip(listed.bodies()) {
+            assert_eq!(plain.boxes_of(body), listed.boxes_of(same), "{body:?}");
+        }
+        let members: Vec<Vec<ChunkId>> = plain
+            .bodies()
+            .iter()
+            .map(|body| body.members.iter().map(|one| one.0).collect())
+            .collect();
+        // A chunk without bytes is in none.
+        assert_eq!((members, plain.chunk(b).size), (vec![vec![a, c, d]], 0));
+        let bytes: Vec<_> =
+            plain.boxes_of(&plain.bodies()[0]).into_iter().map(|one| one.bytes).collect();
+        assert_eq!(bytes, [0..13, 8..13, 8..12]);
+    }
+}

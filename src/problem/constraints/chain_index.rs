@@ -1,0 +1,80 @@
+//! Finds the moments of a chain at which clocks are over.
+//!
+//! A table for each stream tells at which moment of a chain a step is over, so that no moments are compared: a clock is
+//! over at the first moment at which its steps of all streams are.
+
+use crate::problem::constraints::Lifetimes;
+
+/// Tables that find the moments of a chain at which clocks are over.
+pub(crate) struct ChainIndex {
+    /// By stream and number of a step: the first moment of the chain at which the step is over, or the number of
+    /// moments if there is none.
+    first: Vec<Vec<u32>>,
+}
+
+impl ChainIndex {
+    /// Prepares for a chain of some of the begins. Of other lists, a moment is the latest step so far of each stream.
+    pub(crate) fn begins(
+        lives: &Lifetimes,
+        chain: &(impl ExactSizeIterator<Item = u32> + Clone),
+    ) -> Self {
+        let len = u32::try_from(chain.len()).unwrap_or(u32::MAX);
+        let of_stream = |(stream, &limit): (usize, &usize)| {
+            let mut first = Vec::with_capacity(limit + 1);
+            for (moment, at) in (0..).zip(chain.clone()) {
+                let number = lives.begin(at as usize)[stream] as usize;
+                first.resize(first.len().max(number + 1), moment);
+            }
+            first.resize(limit + 1, len);
+            first
+        };
+        Self { first: lives.limits().iter().enumerate().map(of_stream).collect() }
+    }
+
+    /// The first moment of the chain at which a clock is over, or the number of moments if there is none.
+    pub(crate) fn over_at(&self, clock: &[u32]) -> u32 {
+        let firsts = self.first.iter().zip(clock).map(|(first, &number)| first[number as usize]);
+        firsts.fold(0, u32::max)
+    }
+
+    /// The number of moments of the chain that are over at a clock.
+    pub(crate) fn before(&self, clock: &[u32]) -> u32 {
+        let firsts =
+            self.first.iter().zip(clock).map(|(first, &number)| first[number as usize + 1]);
+        firsts.fold(u32::MAX, u32::min)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::problem::constraints::{
+        Clocks, chain_projection::longest_chains, happens_before, lifetimes::tests::ten_lives,
+    };
+
+    #[test]
+    fn clocks_come_as_far_along_a_chain_as_comparing_all_moments_shows() {
+        let mut found = 0;
+        let one = |random: &mut arbitrary::Unstructured<'_>| {
+            let streams = random.int_in_range(1..=3)?;
+            let (all, lives) = ten_lives(random, streams, 1)?;
+            let begins: Clocks = all.iter().map(|[begin, _]| &begin[..]).collect();
+            for chain in &longest_chains(&begins) {
+                let along = ChainIndex::begins(&lives, &chain.iter().copied());
+                for clock in lives.begins().chain(lives.ends()) {
+                    let moments = || chain.iter().map(|&moment| lives.begin(moment as usize));
+                    let over = moments().filter(|moment| !happens_before(clock, moment));
+                    let before = moments().filter(|moment| happens_before(moment, clock));
+                    let expected = [over.count(), before.count()];
+                    let is =
+                        [along.over_at(clock), along.before(clock)].map(|count| count as usize);
+                    assert_eq!(is, expected, "{lives:?}, {chain:?}, {clock:?}");
+                    found += expected[0];
+                }
+            }
+            Ok(())
+        };
+        arbtest::arbtest(one).budget_ms(200);
+        assert!(found > 0);
+    }
+}

@@ -1,0 +1,250 @@
+//! A tree over pairs of clocks, to find those that a moment on several streams separates from the rest.
+//!
+//! Each place of the tree has a low and a high clock, and each node keeps the least low and the greatest high
+//! clock below it, stream by stream. With the begins and ends of boxes in order of the [sums](wide_sum) of their
+//! begins, chain by chain, a search for those alive together with another box takes O(log n) for each chain, and
+//! for each that it finds: a box that is over before another begins has the smaller sum. So in a chain, on one
+//! side of the box all others are over or alive, and on the other side alive or later, and a node that is not
+//! skipped has one that is alive. Where streams do not wait for each other, all boxes below a node of another
+//! stream's chain are alive, and need not be found one by one.
+
+use std::iter::successors;
+
+use crate::{
+    Step,
+    problem::constraints::{
+        Clocks, TimedBox, TimedBoxes,
+        chains::{Chains, chains},
+        happens_before,
+    },
+};
+
+/// Pairs of clocks, by place.
+pub(crate) struct ClockTree {
+    streams: usize,
+    /// The number of places, a power of two.
+    leaves: usize,
+    /// By node, as in a range tree: the low clock, then the high one. A place without clocks has the latest
+    /// low and the earliest high one.
+    clocks: Vec<Step>,
+}
+
+impl ClockTree {
+    /// Creates a tree of places without clocks.
+    pub(crate) fn new(places: usize, streams: usize) -> Self {
+        let leaves = places.next_power_of_two();
+        let empty = [vec![Step::MAX; streams], vec![0; streams]].concat();
+        Self { streams, leaves, clocks: empty.repeat(2 * leaves) }
+    }
+
+    /// Adds clocks to a place.
+    pub(crate) fn add(&mut self, place: usize, low: &[Step], high: &[Step]) {
+        for node in self.nodes(place) {
+            let at = node * 2 * self.streams;
+            let (lows, highs) = self.clocks[at..at + 2 * self.streams].split_at_mut(self.streams);
+            for (least, &low) in lows.iter_mut().zip(low) {
+                *least = low.min(*least);
+            }
+            for (most, &high) in highs.iter_mut().zip(high) {
+                *most = high.max(*most);
+            }
+        }
+    }
+
+    /// The nodes of a place, from its leaf to the root.
+    pub(crate) fn nodes(&self, place: usize) -> impl Iterator<Item = usize> + use<> {
+        successors(Some(self.leaves + place), |node| Some(node / 2).filter(|&node| node > 0))
+    }
+
+    /// An upper limit of the numbers of nodes.
+    pub(crate) fn len(&self) -> usize {
+        2 * self.leaves
+    }
+
+    /// Visits the nodes from the root on and in order of places. `enters` gets a node with its clocks, and
+    /// returns whether to visit the nodes below it.
+    pub(crate) fn visit(&self, mut enters: impl FnMut(usize, &[Step], &[Step]) -> bool) {
+        let mut node = 1;
+        loop {
+            let at = node * 2 * self.streams;
+            let (low, high) = self.clocks[at..at + 2 * self.streams].split_at(self.streams);
+            if enters(node, low, high) && node < self.leaves {
+                node *= 2;
+                continue;
+            }
+            // The next node to the right that is not above this one.
+            node += 1;
+            node >>= node.trailing_zeros();
+            if node == 1 {
+                return;
+            }
+        }
+    }
+}
+
+/// Boxes in a tree over clocks, each at a place, to find all that are alive together with one, many at a time.
+pub(crate) struct BoxTree {
+    /// By place: begin and end of a box as its low clock, end and begin as its high one. So each node has the
+    /// limits of all begins and of all ends below it.
+    tree: ClockTree,
+}
+
+impl BoxTree {
+    /// Creates a tree of places without boxes.
+    pub(crate) fn new(places: usize, streams: usize) -> Self {
+        Self { tree: ClockTree::new(places, 2 * streams) }
+    }
+
+    /// Adds a box at its place.
+    pub(crate) fn add(&mut self, one: &TimedBox, place: usize) {
+        let (begin, end) = (&one.begin, &one.end);
+        self.tree.add(place, &[&**begin, end].concat(), &[&**end, begin].concat());
+    }
+
+    /// The nodes of a place, from its leaf to the root.
+    pub(crate) fn nodes(&self, place: usize) -> impl Iterator<Item = usize> + use<> {
+        self.tree.nodes(place)
+    }
+
+    /// An upper limit of the numbers of nodes.
+    pub(crate) fn len(&self) -> usize {
+        self.tree.len()
+    }
+
+    /// Finds the nodes with all boxes that are alive together with one, and returns the number of nodes
+    /// visited.
+    pub(crate) fn visit(&self, own: &TimedBox, mut meet: impl FnMut(usize)) -> u64 {
+        let mut visited = 0;
+        self.tree.visit(|node, low, high| {
+            visited += 1;
+            let (begins, ends) = low.split_at(own.begin.len());
+            let (last_ends, last_begins) = high.split_at(own.begin.len());
+            if happens_before(last_ends, &own.begin) || happens_before(&own.end, begins) {
+                return false;
+            }
+            let is_all =
+                !happens_before(ends, &own.begin) && !happens_before(&own.end, last_begins);
+            if is_all {
+                meet(node);
+            }
+            !is_all
+        });
+        visited
+    }
+}
+
+/// The places of boxes, by list: the begins chain by chain, each in order of time.
+pub(crate) fn ranks(boxes: &[TimedBoxes]) -> Vec<Vec<usize>> {
+    let begins: Clocks = boxes.iter().flatten().map(|one| &*one.begin).collect();
+    let Chains { chains, rest } = chains(&begins);
+    let mut places = vec![0; begins.len()];
+    for (place, at) in chains.into_iter().flatten().chain(rest).enumerate() {
+        places[at as usize] = place;
+    }
+    let mut places = places.into_iter();
+    boxes.iter().map(|own| places.by_ref().take(own.len()).collect()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::problem::constraints::concurrent;
+
+    fn boxed(begin: Vec<Step>, end: Vec<Step>) -> TimedBox {
+        TimedBox { begin: begin.into(), end: end.into(), bytes: 0..1 }
+    }
+
+    fn tree_of(boxes: &[TimedBox], ranks: &[Vec<usize>]) -> ClockTree {
+        let mut tree = ClockTree::new(boxes.len(), boxes[0].begin.len());
+        for (one, rank) in boxes.iter().zip(ranks) {
+            tree.add(rank[0], &one.begin, &one.end);
+        }
+        tree
+    }
+
+    /// The ranks of the boxes that are alive together with one, and the number of nodes examined.
+    fn alive(tree: &ClockTree, own: &TimedBox) -> (Vec<usize>, usize) {
+        let (mut found, mut work) = (Vec::new(), 0);
+        tree.visit(|node, begin, end| {
+            work += 1;
+            let enters = !happens_before(end, &own.begin) && !happens_before(&own.end, begin);
+            if enters && node >= tree.leaves {
+                found.push(node - tree.leaves);
+            }
+            enters
+        });
+        (found, work)
+    }
+
+    #[test]
+    fn the_boxes_alive_together_are_those_of_comparing_all() {
+        let mut found = 0;
+        let one = |random: &mut arbitrary::Unstructured<'_>| {
+            let streams = random.int_in_range(1..=3)?;
+            let mut boxes = Vec::new();
+            for _ in 0..random.int_in_range(1..=12)? {
+                let (mut begin, mut end) = (Vec::new(), Vec::new());
+                for _ in 0..streams {
+                    begin.push(random.int_in_range(0..=9)?);
+                    end.push(begin[begin.len() - 1] + random.int_in_range(0..=3)?);
+                }
+                boxes.push(boxed(begin, end));
+            }
+            let ranks = ranks(&boxes.iter().map(|one| [one.clone()].into()).collect::<Vec<_>>());
+            let added = random.int_in_range(1..=boxes.len())?;
+            let tree = tree_of(&boxes, &ranks);
+            let partial = {
+                let mut tree = ClockTree::new(boxes.len(), streams);
+                for (one, rank) in boxes.iter().zip(&ranks).take(added) {
+                    tree.add(rank[0], &one.begin, &one.end);
+                }
+                tree
+            };
+            for own in &boxes {
+                for (tree, count) in [(&tree, boxes.len()), (&partial, added)] {
+                    let together = boxes.iter().zip(&ranks).take(count);
+                    let together = together.filter(|(one, _)| concurrent(one, own));
+                    let mut expected: Vec<usize> = together.map(|(_, rank)| rank[0]).collect();
+                    expected.sort_unstable();
+                    assert_eq!(alive(tree, own).0, expected, "{boxes:?}");
+                    found += expected.len();
+                }
+            }
+            Ok(())
+        };
+        arbtest::arbtest(one).budget_ms(200);
+        assert!(found > 0, "{found}");
+    }
+
+    /// Four streams in turn, each of which waits for the one before it now and then.
+    #[test]
+    fn few_nodes_are_examined_for_each_box_that_is_alive() {
+        let mut last = vec![vec![0; 4]; 4];
+        let mut boxes: Vec<TimedBox> = Vec::new();
+        for at in 0..4096 {
+            let (own, other) = (at % 4, (at + 3) % 4);
+            let mut clock = last[own].clone();
+            if at % 3 == 0 {
+                for (step, &seen) in clock.iter_mut().zip(&last[other]) {
+                    *step = seen.max(*step);
+                }
+            }
+            let begin = clock.clone();
+            clock[own] += 1;
+            last[own].clone_from(&clock);
+            clock[own] += Step::from(at % 64 == 0) * 100;
+            boxes.push(boxed(begin, clock));
+        }
+        let ranks = ranks(&boxes.iter().map(|one| [one.clone()].into()).collect::<Vec<_>>());
+        let tree = tree_of(&boxes, &ranks);
+        let (mut all, mut examined) = (0, 0);
+        for own in &boxes {
+            let (found, work) = alive(&tree, own);
+            all += found.len();
+            examined += work;
+        }
+        // Twelve levels, and two nodes on each.
+        assert!(examined < 24 * (all + boxes.len()), "{examined} for {all}");
+        assert!(all < 100 * boxes.len(), "{all}");
+    }
+}

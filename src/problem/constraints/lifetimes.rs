@@ -1,0 +1,269 @@
+//! Lives on several streams, each list in one run of memory.
+//!
+//! On each stream, the steps are numbered in their order, with 32 bits. So a clock is over at another one if its numbers
+//! are at most as large, and tables with an entry for each number are short.
+
+use std::ops::Range;
+
+use crate::{
+    Step,
+    problem::{
+        Problem,
+        constraints::{Clock, by_sum},
+    },
+};
+
+/// A step is its own number if there are at most this many steps per clock.
+const STEPS_PER_CLOCK: usize = 4;
+
+/// The function that a list of lives is visited with, which receives the begin and the end of each.
+type Visit<'a> = dyn FnMut(&[Step], &[Step]) + 'a;
+
+/// Lifetimes, each from a clock to a clock.
+#[derive(Clone, Debug)]
+pub(crate) struct Lifetimes {
+    streams: usize,
+    /// The numbers of each begin, followed by those of the end.
+    numbers: Vec<u32>,
+    /// By stream: no number is so large.
+    limits: Vec<usize>,
+}
+
+impl Lifetimes {
+    /// About `count` lives, fewer than 2^31, that a function visits in order. It may be called again for the same lives.
+    pub(crate) fn of(
+        streams: usize,
+        count: usize,
+        mut visit_all: impl FnMut(&mut Visit<'_>),
+    ) -> Self {
+        let mut lives = Self::with_capacity(streams, count);
+        let mut fits = true;
+        visit_all(&mut |begin, end| {
+            let steps = begin.iter().chain(end);
+            lives.numbers.extend(steps.map(|&step| {
+                u32::try_from(step).unwrap_or_else(|_| {
+                    fits = false;
+                    u32::MAX
+                })
+            }));
+        });
+        lives.set_limits();
+        let clocks = 2 * lives.len();
+        if fits && lives.limits.iter().all(|limit| limit / STEPS_PER_CLOCK <= clocks) {
+            return lives;
+        }
+        // Steps that are far apart are numbered by their places in their order, each once.
+        let mut steps_of: Vec<Vec<Step>> = vec![Vec::with_capacity(clocks); streams];
+        visit_all(&mut |begin, end| {
+            for (steps, of_stream) in steps_of.iter_mut().zip(begin.iter().zip(end)) {
+                steps.extend([of_stream.0, of_stream.1]);
+            }
+        });
+        for steps in &mut steps_of {
+            steps.sort_unstable();
+            steps.dedup();
+        }
+        lives.numbers.clear();
+        visit_all(&mut |begin, end| {
+            for clock in [begin, end] {
+                let places = steps_of.iter().zip(clock).map(|(steps, &step)| {
+                    let place = steps.partition_point(|&other| other < step);
+                    u32::try_from(place).unwrap_or(u32::MAX)
+                });
+                lives.numbers.extend(places);
+            }
+        });
+        lives.set_limits();
+        lives
+    }
+
+    fn with_capacity(streams: usize, lives: usize) -> Self {
+        let numbers = Vec::with_capacity(2 * streams * lives);
+        Self { streams, numbers, limits: vec![0; streams] }
+    }
+
+    fn set_limits(&mut self) {
+        self.limits.fill(0);
+        for clock in self.numbers.chunks_exact(self.streams) {
+            for (limit, &number) in self.limits.iter_mut().zip(clock) {
+                *limit = (number as usize).saturating_add(1).max(*limit);
+            }
+        }
+    }
+
+    pub(crate) fn streams(&self) -> usize {
+        self.streams
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.numbers.len() / (2 * self.streams)
+    }
+
+    /// By stream: no number is so large.
+    pub(crate) fn limits(&self) -> &[usize] {
+        &self.limits
+    }
+
+    pub(crate) fn begin(&self, at: usize) -> &[u32] {
+        &self.numbers[2 * at * self.streams..][..self.streams]
+    }
+
+    pub(crate) fn end(&self, at: usize) -> &[u32] {
+        &self.numbers[(2 * at + 1) * self.streams..][..self.streams]
+    }
+
+    pub(crate) fn begins(&self) -> impl ExactSizeIterator<Item = &[u32]> + Clone {
+        self.parts(0..self.streams)
+    }
+
+    pub(crate) fn ends(&self) -> impl ExactSizeIterator<Item = &[u32]> + Clone {
+        self.parts(self.streams..2 * self.streams)
+    }
+
+    fn parts(&self, part: Range<usize>) -> impl ExactSizeIterator<Item = &[u32]> + Clone {
+        self.numbers.chunks_exact(2 * self.streams).map(move |life| &life[part.clone()])
+    }
+
+    /// The indices of the lives in order of the sums of their begins, and the lives in this order.
+    pub(crate) fn sorted(self) -> (Vec<u32>, Self) {
+        let order = by_sum(self.begins());
+        let sorted = self.in_order(&order);
+        (order, sorted)
+    }
+
+    /// Some of the lives, in an order given by index.
+    fn in_order(self, order: &[u32]) -> Self {
+        if order.len() == self.len() && order.is_sorted() {
+            return self;
+        }
+        let mut sorted = Self::with_capacity(self.streams, order.len());
+        for &at in order {
+            let life = &self.numbers[2 * self.streams * at as usize..][..2 * self.streams];
+            // Faster than copying a short slice.
+            sorted.numbers.extend(life.iter());
+        }
+        Self { limits: self.limits, ..sorted }
+    }
+}
+
+/// The lives of the bodies of a constrained problem, in the order in which they begin.
+#[derive(Clone, Debug)]
+pub(crate) struct BodyLifetimes {
+    /// In order of the sums of their begins, whatever the order of the bodies, so that they are read one after the other:
+    /// the life of the chunk, holes included, or from the first begin of a box, stream by stream, to the last end.
+    pub(crate) lives: Lifetimes,
+    /// By life: its body.
+    pub(crate) bodies: Vec<u32>,
+    /// The bodies that need no bytes at any time, and so have no life.
+    pub(crate) idle: Vec<u32>,
+    /// True if each body is one chunk, and none overwrites another.
+    pub(crate) are_single: bool,
+}
+
+impl BodyLifetimes {
+    pub(crate) fn of(problem: &Problem) -> Self {
+        let bodies = problem.bodies();
+        let streams = problem.constraints().map_or(1, |constraints| constraints.streams);
+        let (mut idle, mut are_single) = (Vec::new(), true);
+        let lives = Lifetimes::of(streams, bodies.len(), |visit| {
+            idle.clear();
+            for (at, body) in (0..).zip(bodies) {
+                if let Some((begin, end)) = problem.one_life(body) {
+                    visit(begin, end);
+                    continue;
+                }
+                are_single = false;
+                let mut boxes = problem.boxes_of(body).into_iter();
+                if let Some(first) = boxes.next() {
+                    let (mut begin, mut end) = (first.begin, first.end);
+                    for one in boxes {
+                        merge(&mut begin, &one.begin, Step::min);
+                        merge(&mut end, &one.end, Step::max);
+                    }
+                    visit(&begin, &end);
+                } else {
+                    idle.push(at);
+                    let never = vec![0; streams];
+                    visit(&never, &never);
+                }
+            }
+        });
+        let mut bodies = by_sum(lives.begins());
+        if !idle.is_empty() {
+            bodies.retain(|at| idle.binary_search(at).is_err());
+        }
+        Self { lives: lives.in_order(&bodies), bodies, idle, are_single }
+    }
+}
+
+fn merge(clock: &mut Clock, other: &Clock, choose: fn(Step, Step) -> Step) {
+    for (own, &other) in clock.iter_mut().zip(other) {
+        *own = choose(*own, other);
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use arbitrary::{Result, Unstructured};
+
+    use super::*;
+    use crate::problem::constraints::happens_before;
+
+    /// Ten begins and ends with steps at a distance from each other, and the lives made of them.
+    pub(in crate::problem::constraints) fn ten_lives(
+        random: &mut Unstructured<'_>,
+        streams: usize,
+        distance: Step,
+    ) -> Result<([[Clock; 2]; 10], Lifetimes)> {
+        let mut all = [const { [const { Vec::new() }; 2] }; 10];
+        for clock in all.as_flattened_mut() {
+            for _ in 0..streams {
+                clock.push(random.int_in_range(0..=9)? * distance);
+            }
+        }
+        let all = all.map(|clocks| clocks.map(Clock::from));
+        let lives = Lifetimes::of(streams, all.len(), |visit| {
+            for [begin, end] in &all {
+                visit(begin, end);
+            }
+        });
+        Ok((all, lives))
+    }
+
+    /// Steps that are far apart are sorted, others number themselves.
+    #[test]
+    fn numbers_are_in_the_order_of_the_steps_and_small() {
+        let one = |random: &mut Unstructured<'_>| {
+            let (streams, distance) =
+                (random.int_in_range(1..=3)?, *random.choose(&[1, 1 << 30, 1 << 60])?);
+            let (all, lives) = ten_lives(random, streams, distance)?;
+            assert_eq!((lives.len(), lives.begins().len(), lives.ends().len()), (10, 10, 10));
+            for (a, [begin, _]) in all.iter().enumerate() {
+                for (b, [_, end]) in all.iter().enumerate() {
+                    assert_eq!(
+                        happens_before(lives.end(b), lives.begin(a)),
+                        happens_before(end, begin)
+                    );
+                    assert_eq!(
+                        happens_before(lives.begin(a), lives.end(b)),
+                        happens_before(begin, end)
+                    );
+                }
+            }
+            for clock in lives.begins().chain(lives.ends()) {
+                assert!(
+                    clock.iter().zip(lives.limits()).all(|(&at, &limit)| (at as usize) < limit)
+                );
+            }
+            assert!(lives.limits().iter().all(|&limit| limit <= 10), "{lives:?}");
+            let (order, sorted) = lives.clone().sorted();
+            let sum = |clock: &[u32]| clock.iter().sum::<u32>();
+            assert!(sorted.begins().map(sum).is_sorted());
+            for (&at, (begin, end)) in order.iter().zip(sorted.begins().zip(sorted.ends())) {
+                assert_eq!([begin, end], [lives.begin(at as usize), lives.end(at as usize)]);
+            }
+            Ok(())
+        };
+        arbtest::arbtest(one).budget_ms(200);
+    }
+}

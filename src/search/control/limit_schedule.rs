@@ -1,0 +1,147 @@
+//! The schedule of limits: the smallest limit under which everything fits.
+//!
+//! The lower bound comes first: tight limits are often easier than loose ones, because waste is refuted at
+//! once, and a packing at the bound is its own proof. Higher limits follow until everything fits, then lower
+//! ones again. Each sweep over the limits has twice the rounds of the one before. A refuted limit raises the
+//! bound, and the next limit is further above it, so that limits are not refuted byte by byte. Several
+//! threads have schedules of their own and share their packings and bounds.
+
+use crate::search::control::{
+    restarts::Restarts,
+    threads::{Incumbent, Snapshot, Stop},
+};
+use crate::search::{effort::Verdict, state::instance::Instance};
+
+/// The limits of a sweep, in 64ths of the gap between the bound and the best packing.
+const LEVELS: [u128; 5] = [0, 1, 8, 32, 52];
+
+/// The limits of threads other than the first: at least half of their rounds are at the bound, where a
+/// packing is its own proof, and their other limits are further apart.
+const OTHER_LEVELS: [u128; 3] = [0, 32, 48];
+
+/// The limits of a first descent.
+const FIRST_LEVELS: [u128; 3] = [8, 32, 52];
+
+/// The bound has this many times the rounds of other limits. It has more if some bodies cannot move, because
+/// higher limits then make a packing hardly easier; but at first, no more than three quarters of the nodes.
+pub const AT_BOUND: u64 = 2;
+const AT_BOUND_WITH_FIXED: u64 = 8;
+
+/// The rounds of a limit of the first sweep.
+pub const SHARE: u64 = 6;
+
+/// Improves the packing and the bound on the incumbent until they meet, `stop` returns true or there
+/// are `last` nodes; returns the number of nodes. Threads other than the first, number 0, also
+/// continue from the results of others.
+pub fn tighten(
+    inst: &Instance,
+    thread: u64,
+    last: u64,
+    incumbent: &Incumbent,
+    stop: &mut Stop<'_>,
+) -> u64 {
+    let Snapshot { mut bound, mut best } = incumbent.snapshot();
+    let levels = if thread == 0 { &LEVELS[..] } else { &OTHER_LEVELS };
+    let mut rounds = Restarts::new(inst, thread);
+    let (at_bound, mut last_at_bound) = if inst.fixed.is_empty() {
+        (AT_BOUND, last)
+    } else {
+        (AT_BOUND_WITH_FIXED, last - last / 4)
+    };
+    let mut share = SHARE;
+    let mut stopped = false;
+    let mut level = 0;
+    while !stopped && bound < best && rounds.nodes() < last {
+        rounds.pin_below(bound);
+        let gap = u128::from(best - bound) * levels[level] / 64;
+        let step = u64::try_from(gap).unwrap_or(0) / inst.step() * inst.step();
+        let limit = bound + step;
+        let (rounds_now, last_now) =
+            if level == 0 { (at_bound * share, last_at_bound) } else { (share, last) };
+        let verdict = rounds.decide(limit, rounds_now, last_now, &mut |nodes| {
+            stopped = stopped || stop(nodes, Snapshot { bound, best }) || incumbent.is_over();
+            stopped
+        });
+        match verdict {
+            // The same level is lower now.
+            Verdict::Packed => {
+                best = height(inst, rounds.offsets()).max(bound);
+                incumbent.packed(best, rounds.offsets());
+            }
+            Verdict::Refuted => {
+                bound = limit + inst.step();
+                incumbent.refuted(bound);
+                level = (level + 1).min(levels.len() - 1);
+            }
+            Verdict::NodeLimit if level + 1 < levels.len() => level += 1,
+            Verdict::NodeLimit => {
+                level = 0;
+                last_at_bound = last;
+                share = share.saturating_mul(2);
+            }
+        }
+        if thread > 0 {
+            Snapshot { bound, best } = incumbent.snapshot();
+        }
+    }
+    rounds.nodes()
+}
+
+/// Packs everything below lower and lower limits in the middle of the gap, each for a few rounds: the best packing of a
+/// short search is seldom near the bound. Proves nothing. Returns the nodes, at most `last`.
+pub fn descend(inst: &Instance, last: u64, incumbent: &Incumbent, stop: &mut Stop<'_>) -> u64 {
+    let Snapshot { bound, mut best } = incumbent.snapshot();
+    let mut rounds = Restarts::new(inst, 0);
+    let (mut level, mut stopped) = (0, false);
+    while !stopped && bound < best && level < FIRST_LEVELS.len() && rounds.nodes() < last {
+        let gap = u128::from(best - bound) * FIRST_LEVELS[level] / 64;
+        let limit = bound + u64::try_from(gap).unwrap_or(0) / inst.step() * inst.step();
+        let verdict = rounds.decide(limit, SHARE, last, &mut |nodes| {
+            stopped = stopped || stop(nodes, Snapshot { bound, best });
+            stopped
+        });
+        if let Verdict::Packed = verdict {
+            best = height(inst, rounds.offsets()).max(bound);
+            incumbent.packed(best, rounds.offsets());
+        } else {
+            level += 1;
+        }
+    }
+    rounds.nodes()
+}
+
+/// Decides by search whether everything fits under one limit, the bound on the incumbent, and writes the answer to it.
+pub fn ask(
+    inst: &Instance,
+    thread: u64,
+    last: u64,
+    incumbent: &Incumbent,
+    stop: &mut Stop<'_>,
+) -> u64 {
+    let mut rounds = Restarts::new(inst, thread);
+    let snapshot = incumbent.snapshot();
+    let limit = snapshot.bound;
+    let (mut share, mut stopped) = (SHARE, false);
+    while !stopped && rounds.nodes() < last {
+        let verdict = rounds.decide(limit, share, last, &mut |nodes| {
+            stopped = stopped || stop(nodes, snapshot) || incumbent.is_over();
+            stopped
+        });
+        match verdict {
+            Verdict::Packed => incumbent.packed(limit, rounds.offsets()),
+            Verdict::Refuted => incumbent.refuted(limit + inst.step()),
+            Verdict::NodeLimit => {
+                share = share.saturating_mul(2);
+                continue;
+            }
+        }
+        break;
+    }
+    rounds.nodes()
+}
+
+/// The height of a packing, a multiple of the alignment.
+pub fn height(inst: &Instance, offsets: &[u64]) -> u64 {
+    let tops = (0..).zip(offsets).map(|(body, offset)| offset + inst.height(body));
+    tops.max().unwrap_or(0).next_multiple_of(inst.step())
+}

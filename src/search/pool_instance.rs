@@ -1,0 +1,150 @@
+//! A problem as the planners that support every feature read it: bodies with their boxes, and pools to place
+//! them in.
+
+use std::collections::HashMap;
+
+use crate::{
+    problem::{
+        ChunkId, Problem,
+        constraints::{Body, Pool, PoolId, TimedBoxes, ranks},
+    },
+    search::{blocks::BlockPool, clashes::Clashes, clock_tree_space, time_buckets::TimeBuckets},
+};
+
+/// The structure that finds the boxes that are alive together.
+pub(super) enum Times {
+    /// With one stream.
+    Steps,
+    /// With several streams.
+    TimeBuckets(TimeBuckets),
+    /// With several streams that seldom wait: by body, the places of its boxes in a tree over clocks.
+    Places(Vec<Vec<usize>>),
+    /// With several streams and few bodies of many boxes.
+    Pairs(Clashes),
+    /// With several streams: there was no time to make one of these.
+    Unknown,
+}
+
+/// Spans are used if a box meets at most this many others in its spans.
+const MAX_MET: u64 = 4096;
+
+/// Visiting a node of a tree over clocks takes as long as passing this many boxes of a span.
+const BOXES_PER_NODE: u64 = 64;
+
+impl Times {
+    /// Makes the structure, or ends with [`Times::Unknown`] if `stop` returns true before.
+    fn until(boxes: &[TimedBoxes], stop: &mut dyn FnMut() -> bool) -> Self {
+        if boxes.iter().flatten().next().is_none_or(|one| one.begin.len() == 1) {
+            return Self::Steps;
+        }
+        if stop() {
+            return Self::Unknown;
+        }
+        if let Some(clashes) = Clashes::of(boxes) {
+            return Self::Pairs(clashes);
+        }
+        let Some(spans) = TimeBuckets::until(boxes, stop) else { return Self::Unknown };
+        if spans.met > MAX_MET {
+            let places = ranks(boxes);
+            let Some(visited) = clock_tree_space::visited(boxes, &places, stop) else {
+                return Self::Unknown;
+            };
+            if visited * BOXES_PER_NODE < spans.met {
+                return Self::Places(places);
+            }
+        }
+        Self::TimeBuckets(spans)
+    }
+}
+
+/// Bodies to place in pools.
+pub(super) struct PoolInstance<'p> {
+    pub(super) problem: &'p Problem,
+    pub(super) pools: &'p [Pool],
+    pub(super) bodies: &'p [Body],
+    /// By body.
+    pub(super) boxes: Vec<TimedBoxes>,
+    pub(super) times: Times,
+    /// By chunk: the groups of chunks kept apart that it is in.
+    pub(super) groups: HashMap<ChunkId, Vec<usize>>,
+    /// The pool to pack in [blocks](super::blocks) if there is no time for more, if the problem allows that.
+    pub(super) block_pool: Option<BlockPool>,
+}
+
+impl<'p> PoolInstance<'p> {
+    #[cfg(test)]
+    pub(super) fn of(problem: &'p Problem) -> Self {
+        Self::until(problem, &mut || false)
+    }
+
+    /// States a problem. If `stop` returns true before that is done, and the problem can be [packed in
+    /// blocks](super::blocks), its [`Times`] are unknown.
+    pub(super) fn until(problem: &'p Problem, stop: &mut dyn FnMut() -> bool) -> Self {
+        let bodies = problem.bodies();
+        let boxes: Vec<_> = bodies.iter().map(|body| problem.boxes_of(body)).collect();
+        let block_pool = BlockPool::of(problem);
+        let times = Times::until(&boxes, &mut || block_pool.is_some() && stop());
+        let mut groups: HashMap<ChunkId, Vec<usize>> = HashMap::new();
+        let apart = problem.constraints().map_or(&[][..], |constraints| &constraints.apart);
+        for (group, chunks) in apart.iter().enumerate() {
+            for &chunk in chunks {
+                let groups = groups.entry(chunk).or_default();
+                if groups.last() != Some(&group) {
+                    groups.push(group);
+                }
+            }
+        }
+        Self { problem, pools: problem.pools(), bodies, boxes, times, groups, block_pool }
+    }
+
+    /// The groups of chunks kept apart.
+    pub(super) fn apart(&self) -> &'p [Vec<ChunkId>] {
+        self.problem.constraints().map_or(&[], |constraints| &constraints.apart)
+    }
+
+    /// The number of streams.
+    pub(super) fn streams(&self) -> usize {
+        self.problem.constraints().map_or(1, |constraints| constraints.streams)
+    }
+
+    /// The cost of a body's traffic if it lies in a pool.
+    pub(super) fn cost(&self, body: &Body, pool: PoolId) -> u128 {
+        let cost = u128::from(self.pools[pool.index()].cost);
+        let bytes = body.members.iter().map(|&(chunk, _)| u128::from(self.problem.traffic(chunk)));
+        bytes.map(|bytes| bytes * cost).fold(0, u128::saturating_add)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Step, problem::constraints::TimedBox};
+
+    /// Boxes of four streams in turn. Each stream waits for the one before it now and then, or never.
+    fn boxes(wait: Option<usize>) -> Vec<TimedBoxes> {
+        let mut last = vec![vec![0; 4]; 4];
+        let boxes = (0..20_000).map(|at: usize| {
+            let (own, other) = (at % 4, (at + 3) % 4);
+            let mut clock: Vec<Step> = last[own].clone();
+            if wait.is_some_and(|wait| at.is_multiple_of(wait)) {
+                for (step, &seen) in clock.iter_mut().zip(&last[other]) {
+                    *step = seen.max(*step);
+                }
+            }
+            let begin = clock.clone().into();
+            clock[own] += 1;
+            last[own].clone_from(&clock);
+            TimedBoxes::from([TimedBox { begin, end: clock.into(), bytes: 0..1 }])
+        });
+        boxes.collect()
+    }
+
+    #[test]
+    fn boxes_are_found_by_spans_unless_streams_never_wait() {
+        let Times::TimeBuckets(spans) = Times::until(&boxes(Some(13)), &mut || false) else {
+            panic!("no spans")
+        };
+        assert!(spans.count > 50 && spans.met < 1000, "{} spans, {}", spans.count, spans.met);
+        assert!(matches!(Times::until(&boxes(None), &mut || false), Times::Places(_)));
+    }
+}

@@ -1,0 +1,131 @@
+//! Pools: the search for problems with pools, pins, holes, parts or streams.
+//!
+//! A plan gives every body a pool and an offset in it. Which body lies in which pool is decided by branch and
+//! bound, the bodies with the most to save first; once that is decided, pools do not depend on each other,
+//! and the disjunctive search packs each as low as possible. Pins and reserved ranges are bodies that cannot
+//! move. A pool of buffers is a row of small pools, alike until they are used.
+//!
+//! | module | idea |
+//! | --- | --- |
+//! | `assign` | the pools of bodies |
+//! | `bins` | pools and buffers: room, alignment, what is in them |
+//! | `around_pins` | one pool with pins and reserved ranges alone: the search of unconstrained problems |
+//! | `pairwise` | one pool on several streams or with holes: bodies eject others |
+//! | `promote` | first fit in other orders |
+//! | `shelf` | the bodies of one pool, packed as low as possible |
+
+mod around_pins;
+mod assign;
+mod bins;
+mod pairwise;
+mod promote;
+mod shelf;
+
+use crate::search::schedule::{MEDIUM, TINY};
+use crate::{
+    Bytes, Limits, Observer, PlanError, Problem,
+    plan::Layout,
+    search::{
+        Stage,
+        blocks::{self, BlockPool},
+        first_fit,
+        pool_instance::PoolInstance,
+        pools::{
+            around_pins::tighten, assign::Assignment, bins::Bin, pairwise::Pairwise,
+            promote::promote,
+        },
+    },
+};
+
+/// Problems with more pools and buffers are not searched, because the loads of each are kept.
+const MAX_BINS: usize = 2000;
+
+/// The nodes of a search if the caller sets no limit.
+const NODES: u64 = 500_000;
+
+/// Searches for the best places of a constrained problem, within limits. No pool is smaller than `bound` bytes.
+///
+/// # Errors
+///
+/// If there is no plan, or none was found.
+pub fn layout(
+    problem: &Problem,
+    bound: Bytes,
+    limits: &Limits,
+    observer: Observer<'_>,
+) -> Result<Layout, PlanError> {
+    let mut monitor = blocks::monitor(problem, BlockPool::of(problem), limits, observer);
+    let instance = PoolInstance::until(problem, &mut || monitor.is_overdue());
+    let layout_of = |places: &[_]| Layout::from_bodies(problem, instance.bodies, places);
+    let mut first = first_fit::packed(&instance, &mut monitor);
+    if let Ok(packed) = &first
+        && monitor.must_stop()
+    {
+        return Ok(layout_of(&packed.places));
+    }
+    let is_at_bound = first.as_ref().is_ok_and(|packed| match &*packed.objective {
+        [_, size] => *size <= u128::from(bound),
+        _ => false,
+    });
+    let mut budget = limits.nodes.unwrap_or(if limits.time.is_some() { u64::MAX } else { NODES });
+    if is_at_bound || budget == 0 {
+        return first.map(|packed| layout_of(&packed.places));
+    }
+    // Searching few bodies takes less time than packing them in many orders.
+    let is_small = instance.bodies.len() <= TINY;
+    let is_large = instance.bodies.len() > MEDIUM || Bin::count(&instance) > MAX_BINS;
+    let mut lower_bound = 0;
+    if let Ok(packed) = &mut first
+        && !is_small
+        && let Some(found) = tighten(&instance, packed, bound, limits, &mut monitor)
+    {
+        let layout = layout_of(&found.places);
+        lower_bound = found.bound;
+        let is_proven = layout.pool_size(problem) <= lower_bound;
+        if is_proven || monitor.stopped() {
+            return Ok(Layout { lower_bound, is_proven, ..layout });
+        }
+        (packed.places, packed.objective) = (found.places, layout.objective(problem));
+        // By default, each search has an effort of its own.
+        budget = limits.nodes.map_or(budget, |nodes| nodes.saturating_sub(found.nodes));
+    }
+    let bound = bound.max(lower_bound);
+    if let Ok(packed) = &mut first
+        && !is_small
+    {
+        let share = if is_large { budget } else { budget / 2 };
+        let mut pairwise = Pairwise::new(&instance).filter(|_| monitor.has(Stage::Pairwise));
+        let of_orders = if pairwise.is_some() { share / 4 } else { share };
+        let of_orders = if monitor.has(Stage::Promotion) { of_orders } else { 0 };
+        let nodes = promote(&instance, packed, bound, of_orders, &mut monitor);
+        monitor.add(nodes);
+        if let Some(pairwise) = &mut pairwise
+            && !monitor.stopped()
+        {
+            let more = pairwise.on_top(limits.is_default());
+            let nodes = pairwise.improve(packed, bound, (share - of_orders, more), &mut monitor);
+            monitor.add(nodes);
+        }
+    }
+    if is_large || monitor.stopped() || !monitor.has(Stage::Assignment) {
+        return first.map(|packed| Layout { lower_bound, ..layout_of(&packed.places) });
+    }
+    let budget = if is_small { budget } else { budget.div_ceil(2) };
+    let search = Assignment::new(&instance, first.as_ref().ok(), bound, budget, &mut monitor);
+    let Some(mut search) = search else {
+        return first.map(|packed| Layout { lower_bound, ..layout_of(&packed.places) });
+    };
+    search.run(&mut monitor);
+    let is_proven = search.is_whole();
+    match (search.best(), first) {
+        (Some(places), _) => {
+            let layout = layout_of(places);
+            // With one pool, the proof is a bound.
+            let is_one = is_proven && instance.pools.len() == 1;
+            let lower_bound = if is_one { layout.pool_size(problem) } else { lower_bound };
+            Ok(Layout { lower_bound, is_proven, ..layout })
+        }
+        (None, _) if is_proven => Err(PlanError::Infeasible),
+        (None, first) => first.map(|packed| Layout { lower_bound, ..layout_of(&packed.places) }),
+    }
+}

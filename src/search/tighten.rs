@@ -1,0 +1,167 @@
+//! Packs some or all chains of a problem below its best pool by the search, and places the others around them.
+
+use crate::search::schedule::{LARGE, MAX_COVERED, SMALL};
+use crate::search::{
+    Stage,
+    control::{limit_schedule, threads::Incumbent},
+    effort::UNIT,
+    packing::Packing,
+    solution::Solution,
+    state::instance::Instance,
+    under_way::Search,
+};
+use crate::{Bytes, Limits, monitor::Monitor, problem::ChunkId};
+
+/// Sizes have no useful common divisor if the bound is more than this many units of it.
+const FINE: Bytes = 1 << 14;
+
+/// The number of grains in the bound, when the sizes of such a problem are rounded to grains.
+const GRAINS: Bytes = 1 << 12;
+
+/// The shortest rounds of a first search with true sizes, in a problem whose sizes are rounded: the schedule of limits spends that
+/// many at the bound.
+const EXACT_ROUNDS: u64 = limit_schedule::AT_BOUND * limit_schedule::SHARE;
+
+/// The most nodes for each of the two searches with rounded sizes, so that a search without an end
+/// reaches the exact ones.
+const MAX_ROUNDED: u64 = 500_000;
+
+/// Packs all chains with rounded sizes if the sizes have no useful common divisor; returns the nodes.
+///
+/// Sizes that differ by a few bytes leave floors that differ by a few bytes, and the search tries
+/// one by one alternatives that make no difference. So the first search ignores the true sizes: they
+/// exceed its packing by no more than the roundings add up to, a few thousandths. The second one
+/// keeps them beside the rounded sizes to close that gap.
+pub fn tighten_rounded(search: &mut Search<'_, '_>, roots: &[ChunkId], limits: &Limits) -> u64 {
+    let problem = search.problem;
+    let plain = Instance::new(problem, roots);
+    let unit = plain.unit.max(problem.alignment());
+    // The parts of a staircase would not stay in line.
+    let is_plain = plain.staircases.is_empty();
+    let is_on = search.monitor.has(Stage::Rounded);
+    if !is_on || roots.len() < SMALL || search.solution.lower_bound / unit <= FINE || !is_plain {
+        return 0;
+    }
+    // Sizes that fill the pool without waste are seldom hard to pack as they are.
+    let nodes = limits.effort();
+    let few = EXACT_ROUNDS * (UNIT + 2 * roots.len() as u64);
+    let few = limits.nodes(few.min(nodes / 4));
+    let exact = tighten_and_complete(search, roots, &few).nodes;
+    if search.is_over() {
+        return exact;
+    }
+    let nodes = nodes.saturating_sub(exact);
+    let Solution { lower_bound, pool_size, .. } = *search.solution;
+    let grain = problem.align_up(lower_bound / GRAINS);
+    let inst = Instance::rounded(problem, roots, grain).without(search.monitor.without());
+    let step = inst.unit * inst.align;
+    let incumbent = Incumbent::new(inst.bound(), pool_size / step * inst.align);
+    let share = (nodes / 2).min(MAX_ROUNDED);
+    let first = tighten_and_settle(search, &inst, incumbent, share);
+    if !search.monitor.has(Stage::Exact) {
+        return exact + first;
+    }
+    let inst = inst.with_exact_sizes(problem);
+    let incumbent = Incumbent::new(search.solution.lower_bound, search.solution.pool_size);
+    let share = (nodes.saturating_sub(first) / 3).min(MAX_ROUNDED);
+    exact + first + tighten_and_settle(search, &inst, incumbent, share)
+}
+
+/// Packs all chains and places them in the order of their offsets with their true sizes; returns the
+/// nodes.
+fn tighten_and_settle(
+    search: &mut Search<'_, '_>,
+    inst: &Instance,
+    incumbent: Incumbent,
+    nodes: u64,
+) -> u64 {
+    let Search { problem, greedy, solution, monitor } = search;
+    if incumbent.is_over() || monitor.stopped() {
+        return 0;
+    }
+    let mut stop = |nodes, _| monitor.stop(nodes, solution.lower_bound, solution.pool_size);
+    let nodes = limit_schedule::tighten(inst, 0, nodes, &incumbent, &mut stop);
+    solution.nodes = monitor.add(nodes);
+    if let Some(offsets) = incumbent.into_offsets() {
+        let mut bases = vec![0; problem.len()];
+        for (root, offset) in inst.roots.iter().zip(offsets) {
+            // The unit makes no difference to the order.
+            bases[root.index()] = offset;
+        }
+        if let Some(packing) = greedy.settle(|root| bases[root.index()]) {
+            solution.improve(problem, packing);
+            // The search itself reported the pool before this improvement.
+            monitor.stop(0, solution.lower_bound, solution.pool_size);
+        }
+    }
+    nodes
+}
+
+/// Packs the blocks that all chains contract to; returns the nodes.
+pub fn contract(search: &mut Search<'_, '_>, roots: &[ChunkId], limits: &Limits) -> u64 {
+    if roots.len() > LARGE {
+        return 0;
+    }
+    let effort = limits.effort();
+    pack_and_complete(search, roots, |packing, monitor| packing.contract(effort, monitor)).nodes
+}
+
+/// Packs all chains below limits in the middle of the gap, with this many nodes; returns the nodes.
+pub fn first_descent(search: &mut Search<'_, '_>, roots: &[ChunkId], nodes: u64) -> u64 {
+    pack_and_complete(search, roots, |packing, monitor| packing.first_descent(nodes, monitor)).nodes
+}
+
+/// Searches for a packing of some of the roots below the best pool, and places all others around
+/// it.
+pub fn tighten_and_complete(
+    search: &mut Search<'_, '_>,
+    roots: &[ChunkId],
+    limits: &Limits,
+) -> Outcome {
+    let (effort, threads) = (limits.effort(), limits.threads);
+    pack_and_complete(search, roots, |packing, monitor| packing.tighten(effort, threads, monitor))
+}
+
+/// Packs some of the roots below the best pool, and places all others around them.
+fn pack_and_complete(
+    search: &mut Search<'_, '_>,
+    roots: &[ChunkId],
+    pack: impl FnOnce(&mut Packing<'_>, &mut Monitor<'_>) -> u64,
+) -> Outcome {
+    let Search { problem, greedy, solution, monitor } = search;
+    let inst = Instance::new_until(problem, roots, &mut || monitor.must_stop());
+    let inst = inst.map(|inst| inst.without(monitor.without()));
+    let Some(inst) = inst.filter(|inst| inst.covered() <= MAX_COVERED) else {
+        return Outcome { nodes: 0, is_over: false, is_too_large: true };
+    };
+    // The pools of the search are multiples of the step, and so is some smallest pool. The bound is
+    // one as well, because the chains alive at the peak are among the roots.
+    debug_assert!(solution.lower_bound.is_multiple_of(inst.unit * inst.align));
+    let mut packing = Packing::new(&inst, solution.lower_bound, solution.pool_size);
+    let is_whole = roots.len() == problem.roots().count();
+    packing.whole = (!is_whole).then_some(solution.pool_size);
+    let nodes = pack(&mut packing, monitor);
+    solution.nodes = monitor.add(0);
+    // A bound of some of the chains is a bound of all.
+    solution.lower_bound = solution.lower_bound.max(packing.bound()).min(solution.pool_size);
+    let (is_over, best) = (packing.is_proven(), packing.pool());
+    if let Some(offsets) = packing.offsets {
+        let bases = offsets.iter().map(|offset| offset * inst.unit);
+        let bases: Vec<(ChunkId, Bytes)> = inst.roots.iter().copied().zip(bases).collect();
+        let mut stop = || monitor.stop(0, solution.lower_bound, best);
+        for packing in greedy.complete(&bases, solution.lower_bound, &mut stop) {
+            solution.improve(problem, packing);
+        }
+    }
+    Outcome { nodes, is_over, is_too_large: false }
+}
+
+/// The result of packing some of the roots and completing the packing.
+pub struct Outcome {
+    /// The nodes of the first thread.
+    pub nodes: u64,
+    /// True if more nodes cannot improve it.
+    pub is_over: bool,
+    /// True if there are too many roots to be searched, and so are more.
+    pub is_too_large: bool,
+}
