@@ -3,9 +3,7 @@
 use std::{collections::BTreeSet, path::Path};
 
 use memplan::{
-    Input, InputRef, OpSequence, Problem,
-    import::recording::Recording,
-    problem::{ChunkId, Shared},
+    Input, InputRef, OpSequence, Problem, import::recording::Recording, problem::ChunkId,
 };
 
 use crate::{
@@ -42,7 +40,7 @@ pub(crate) fn recorded_input(
         let next = phase(&input, Some(path), reading, &mut prefixes)?;
         let mut shared = Vec::new();
         for (SharedNames([a, b]), is_used) in later.share.iter().zip(&mut is_used) {
-            let pair = |a: &str, b: &str| Some(Shared::new(find(&all, a)?, find(&next, b)?));
+            let pair = |a: &str, b: &str| Some((find(&all, a)?, find(&next, b)?));
             if let Some(pair) = pair(a, b).or_else(|| pair(b, a)) {
                 shared.push(pair);
                 *is_used = true;

@@ -294,7 +294,7 @@ pub(super) fn read_problem(bytes: &[u8]) -> Result<Problem, ImportError> {
     for (at, &alignment) in alignments.iter().enumerate().filter(|(_, own)| **own > common) {
         problem.align(ChunkId::from_index(at), alignment);
     }
-    problem.with_ids(match ids {
+    problem.label(match ids {
         Ids::Numbers(numbers) => Ids::numbers(numbers),
         ids => ids,
     });

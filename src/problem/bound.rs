@@ -40,16 +40,6 @@ pub struct Bound {
     pub peak_step: Step,
 }
 
-/// The bytes that any plan needs from a step on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct LiveBytes {
-    /// The step.
-    pub step: Step,
-    /// The bytes that are alive from this step on, until the next one reported.
-    pub bytes: Bytes,
-}
-
 /// Bytes that are alive for some steps and that nothing else counts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LiveWeight {
@@ -145,7 +135,7 @@ impl Problem {
     /// The bound of about this many segments.
     fn bound_of(&self, segments: impl Iterator<Item = Segment>, count: usize) -> Bound {
         let mut bound = Bound::default();
-        self.sweep(segments, count, |LiveBytes { step, bytes }| {
+        self.sweep(segments, count, |step, bytes| {
             if bytes > bound.bytes {
                 bound = Bound { bytes, peak_step: step };
             }
@@ -153,8 +143,9 @@ impl Problem {
         bound
     }
 
-    /// Calls `visit` for every step at which the number of live bytes may change, in order.
-    pub fn sweep_live_bytes(&self, visit: impl FnMut(LiveBytes)) {
+    /// Calls `visit` for every step at which the number of live bytes may change, in order, and the bytes that any
+    /// plan needs from there on.
+    pub fn sweep_live_bytes(&self, visit: impl FnMut(Step, Bytes)) {
         self.sweep(self.ids().filter_map(|chunk| self.segment(chunk)), self.len(), visit);
     }
 
@@ -162,12 +153,12 @@ impl Problem {
         &self,
         segments: impl Iterator<Item = Segment>,
         count: usize,
-        mut visit: impl FnMut(LiveBytes),
+        mut visit: impl FnMut(Step, Bytes),
     ) {
         let weights = segments.map(|segment| self.live_weight(&segment));
         self.sweep_weights(weights, count, |step, live| {
             let bytes = live.aligned_bytes.0.max(align_up(live.plain.0, self.alignment()));
-            visit(LiveBytes { step, bytes });
+            visit(step, bytes);
         });
     }
 

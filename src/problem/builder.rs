@@ -280,10 +280,16 @@ impl ProblemBuilder {
         }
     }
 
-    /// Sets the ids by which files and messages name the chunks, one for each chunk.
-    pub fn with_ids(&mut self, ids: Ids) -> &mut Self {
-        self.labels.ids = ids;
+    /// Sets the numbers by which files and messages name the chunks, one for each chunk; without them, it is the
+    /// position from 0.
+    pub fn with_ids(&mut self, numbers: Vec<u64>) -> &mut Self {
+        self.label(Ids::numbers(numbers));
         self
+    }
+
+    /// Sets the ids by which files and messages name the chunks.
+    pub(crate) fn label(&mut self, ids: Ids) {
+        self.labels.ids = ids;
     }
 
     /// Extends the sequence to at least this many steps, even if no chunk lives in the last ones.

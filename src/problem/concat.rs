@@ -10,28 +10,10 @@ use crate::{
     },
 };
 
-/// A chunk of a problem and one of a later problem that are the same memory, such as a cache of keys
-/// and values.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Shared {
-    /// The chunk of the problem.
-    pub earlier: ChunkId,
-    /// The chunk of the problem that follows it.
-    pub later: ChunkId,
-}
-
-impl Shared {
-    /// Shares a chunk with one of the later problem.
-    #[must_use]
-    pub const fn new(earlier: ChunkId, later: ChunkId) -> Self {
-        Self { earlier, later }
-    }
-}
-
 impl Problem {
     /// Puts the chunks of another problem behind these in time. A plan of the result holds for both
-    /// problems: nothing of one is alive while the other runs, except what they share. A shared chunk is
+    /// problems: nothing of one is alive while the other runs, except what they share: pairs of a chunk of this problem
+    /// and one of the other that are the same memory, such as a cache of keys and values. A shared chunk is
     /// alive from the first step to the last, so it has one place and keeps its content, and it needs all
     /// of its bytes all the time. Required overwrites of a shared chunk, or by one, become parts: the
     /// chunk is a state, and these are its updates, and so are theirs. Other overwrites of it are not accepted, and
@@ -42,13 +24,13 @@ impl Problem {
     /// other that are not shared. Names stay; a shared chunk has its earlier name.
     ///
     /// ```
-    /// use memplan::{Planner, Problem, problem::Shared};
+    /// use memplan::{Planner, Problem};
     ///
     /// let mut prefill = Problem::builder();
     /// let (cache, _) = (prefill.chunk(0..2, 64), prefill.chunk(0..1, 400));
     /// let mut decode = Problem::builder();
     /// let (_, same_cache) = (decode.chunk(0..1, 100), decode.chunk(0..2, 64));
-    /// let shared = [Shared::new(cache, same_cache)];
+    /// let shared = [(cache, same_cache)];
     /// let both = prefill.build()?.concat(&decode.build()?, &shared)?;
     /// assert_eq!((both.len(), both.steps()), (3, 4));
     /// assert_eq!(Planner::new().plan(&both)?.pool_size, 464);
@@ -59,7 +41,7 @@ impl Problem {
     ///
     /// If a shared chunk is unknown, shared twice, or of another size in the other problem; if the
     /// pools differ; or if the result is not a valid problem, for example because two pins clash.
-    pub fn concat(self, other: &Self, shared: &[Shared]) -> Result<Self, ProblemError> {
+    pub fn concat(self, other: &Self, shared: &[(ChunkId, ChunkId)]) -> Result<Self, ProblemError> {
         self.check_shared(other, shared)?;
         let shift = self.steps;
         let steps = shift.checked_add(other.steps).ok_or(ProblemError::TooManySteps)?;
@@ -72,7 +54,7 @@ impl Problem {
         let earlier_chunks = self.len();
         let mut is_shared = vec![false; earlier_chunks + other.len()];
         for pair in shared {
-            is_shared[pair.earlier.index()] = true;
+            is_shared[pair.0.index()] = true;
         }
         let mut builder = self.into_builder();
         builder.labels = Labels::default();
@@ -81,8 +63,8 @@ impl Problem {
         builder.at_least_steps(steps);
         let mut ids: Vec<Option<ChunkId>> = vec![None; other.len()];
         for pair in shared {
-            ids[pair.later.index()] = Some(pair.earlier);
-            let chunk = &mut builder.chunks[pair.earlier.index()];
+            ids[pair.1.index()] = Some(pair.0);
+            let chunk = &mut builder.chunks[pair.0.index()];
             (chunk.begin, chunk.end) = (0, steps);
         }
         let ids: Vec<ChunkId> = ids
@@ -117,7 +99,7 @@ impl Problem {
             }
             let start: Clock = vec![0; streams].into();
             for pair in shared {
-                builder.life(pair.earlier, start.clone(), end.clone(), 0);
+                builder.life(pair.0, start.clone(), end.clone(), 0);
             }
         }
         let id = |chunk: ChunkId| ids[chunk.index()];
@@ -157,7 +139,7 @@ impl Problem {
         let optional = new_parts(&builder.optional_parts, optional);
         builder.optional_parts.extend(optional);
         // All bytes of a shared chunk are needed before its parts are there.
-        let is_shared: BTreeSet<ChunkId> = shared.iter().map(|pair| pair.earlier).collect();
+        let is_shared: BTreeSet<ChunkId> = shared.iter().map(|pair| pair.0).collect();
         builder.optional_parts.retain(|part| !is_shared.contains(&part.whole));
         builder.labels = Labels { ids: Ids::Positions, names };
         builder.finish()
@@ -172,9 +154,13 @@ impl Problem {
         self
     }
 
-    fn check_shared(&self, other: &Self, shared: &[Shared]) -> Result<(), ProblemError> {
+    fn check_shared(
+        &self,
+        other: &Self,
+        shared: &[(ChunkId, ChunkId)],
+    ) -> Result<(), ProblemError> {
         let mut seen = [vec![false; self.len()], vec![false; other.len()]];
-        for &Shared { earlier, later } in shared {
+        for &(earlier, later) in shared {
             for (chunk, count) in [(earlier, self.len()), (later, other.len())] {
                 if chunk.index() >= count {
                     let id = u64::from(chunk.0);
@@ -304,7 +290,7 @@ fn common_pools(first: &Problem, second: &Problem) -> Result<Option<Vec<Pool>>, 
 fn constraints_of_both(
     first: &Problem,
     second: &Problem,
-    shared: &[Shared],
+    shared: &[(ChunkId, ChunkId)],
 ) -> Result<Vec<(ChunkId, ChunkConstraints)>, ProblemError> {
     if first.is_unconstrained() && second.is_unconstrained() {
         return Ok(Vec::new());
@@ -314,15 +300,15 @@ fn constraints_of_both(
         constraints.map(|all| all.of(chunk).clone()).unwrap_or_default()
     };
     let merged = shared.iter().map(|pair| {
-        let (a, b) = (of(first, pair.earlier), of(second, pair.later));
+        let (a, b) = (of(first, pair.0), of(second, pair.1));
         if a.pin.zip(b.pin).is_some_and(|(a, b)| a != b) {
-            return Err(ProblemError::TwoPins { chunk: first.labels.name(pair.earlier) });
+            return Err(ProblemError::TwoPins { chunk: first.labels.name(pair.0) });
         }
         let pools = match (a.pools, b.pools) {
             (Some(a), Some(b)) => Some(a.into_iter().filter(|pool| b.contains(pool)).collect()),
             (pools, None) | (None, pools) => pools,
         };
-        let traffic = first.traffic(pair.earlier).saturating_add(second.traffic(pair.later));
+        let traffic = first.traffic(pair.0).saturating_add(second.traffic(pair.1));
         let constraints = ChunkConstraints {
             alignment: a.alignment.max(b.alignment),
             pools,
@@ -330,14 +316,14 @@ fn constraints_of_both(
             traffic: Some(traffic),
             ..ChunkConstraints::default()
         };
-        Ok((pair.earlier, constraints))
+        Ok((pair.0, constraints))
     });
     merged.collect()
 }
 
 /// The names of all chunks; empty if none has one. Ids that are given count as names, because those of
 /// two problems may be the same.
-fn all_names(first: &Problem, second: &Problem, shared: &[Shared]) -> Vec<Box<str>> {
+fn all_names(first: &Problem, second: &Problem, shared: &[(ChunkId, ChunkId)]) -> Vec<Box<str>> {
     let name = |problem: &Problem, chunk: ChunkId| -> Box<str> {
         let labels = &problem.labels;
         match labels.own_name(chunk) {
@@ -348,7 +334,7 @@ fn all_names(first: &Problem, second: &Problem, shared: &[Shared]) -> Vec<Box<st
     };
     let mut is_shared = vec![false; second.len()];
     for pair in shared {
-        is_shared[pair.later.index()] = true;
+        is_shared[pair.1.index()] = true;
     }
     let later = second.ids().filter(|chunk| !is_shared[chunk.index()]);
     let names: Vec<Box<str>> = first

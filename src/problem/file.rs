@@ -465,7 +465,7 @@ impl TryFrom<ProblemFile> for Problem {
                 required: entry.required,
             });
         }
-        problem.with_ids(Ids::numbers(numbers));
+        problem.with_ids(numbers);
         problem.alignment(file.alignment).padding(file.padding).finish()
     }
 }

@@ -31,23 +31,23 @@ const PAIRS_OF_A_BOUND: usize = 16;
 /// are refused.
 const MAX_STEPS: Step = 1 << 26;
 
-/// The answer of [`Problem::gather`].
+/// The answer of [`Problem::gather_together`].
 #[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct Gathered {
+pub(crate) struct Gathered {
     /// The problem with the parts that cost no memory.
-    pub problem: Problem,
+    pub(crate) problem: Problem,
     /// The other parts, with the reasons.
-    pub refused: Vec<(Part, RejectReason)>,
+    pub(crate) refused: Vec<(Part, RejectReason)>,
     /// The overwrites of the problem that the parts have made impossible.
-    pub lost: Vec<(Request, RejectReason)>,
+    pub(crate) lost: Vec<(Request, RejectReason)>,
 }
 
 impl Problem {
     /// Puts chunks inside others, as the inputs of a concatenation are put inside its output, where no chunk
     /// needs two places, no two chunks need the same bytes for different contents, and the [lower
     /// bound](Self::lower_bound) does not rise. Each list holds the parts of one whole. Lists are tried in
-    /// the order given; the parts of a list are tried together first, then one by one.
+    /// the order given; the parts of a list are tried together first, then one by one. Returns the problem with the
+    /// parts that are accepted, and the other parts with the reasons.
     ///
     /// ```
     /// use memplan::{Problem, problem::Part};
@@ -56,12 +56,17 @@ impl Problem {
     /// let (a, b) = (problem.chunk(0..3, 64), problem.chunk(1..3, 32));
     /// let whole = problem.chunk(2..4, 96);
     /// let problem = problem.build()?;
-    /// let gathered = problem.gather(&[vec![Part::new(a, whole, 0), Part::new(b, whole, 64)]]);
-    /// assert_eq!(gathered.problem.lower_bound().bytes, 96);
+    /// let (problem, rejected) = problem.gather(&[vec![Part::new(a, whole, 0), Part::new(b, whole, 64)]]);
+    /// assert_eq!((problem.lower_bound().bytes, rejected.len()), (96, 0));
     /// # Ok::<(), memplan::ProblemError>(())
     /// ```
     #[must_use]
-    pub fn gather(self, wholes: &[Vec<Part>]) -> Gathered {
+    pub fn gather(self, wholes: &[Vec<Part>]) -> (Self, Vec<(Part, RejectReason)>) {
+        let Gathered { problem, refused, .. } = self.gather_lists(wholes);
+        (problem, refused)
+    }
+
+    fn gather_lists(self, wholes: &[Vec<Part>]) -> Gathered {
         let one_by_one = |list: &Vec<Part>| list.iter().map(|&part| vec![part]).collect();
         self.gather_together(&wholes.iter().map(one_by_one).collect::<Vec<_>>())
     }
@@ -73,7 +78,7 @@ impl Problem {
         parts.sort_by_key(|part| (std::cmp::Reverse(size(part)), part.whole));
         let wholes = parts.chunk_by(|a, b| a.whole == b.whole).map(<[Part]>::to_vec);
         let wholes: Vec<Vec<Part>> = wholes.collect();
-        self.gather(&wholes)
+        self.gather_lists(&wholes)
     }
 
     /// Like [`gather`](Self::gather), with groups of parts of which all or none are accepted. A group is refused with

@@ -4,8 +4,7 @@ use crate::problem::ChunkId;
 
 /// The ids by which the caller's file or program names the chunks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Ids {
+pub(crate) enum Ids {
     /// The position in the list is the id.
     #[default]
     Positions,
@@ -18,8 +17,7 @@ pub enum Ids {
 
 impl Ids {
     /// Converts numbers to ids, or to `Positions` if they count from 0.
-    #[must_use]
-    pub fn numbers(numbers: Vec<u64>) -> Self {
+    pub(crate) fn numbers(numbers: Vec<u64>) -> Self {
         if numbers.iter().copied().eq(0..numbers.len() as u64) {
             Self::Positions
         } else {
@@ -42,9 +40,9 @@ impl Ids {
 #[non_exhaustive]
 pub struct Labels {
     /// The ids: one for each chunk, or [`Ids::Positions`].
-    pub ids: Ids,
+    pub(crate) ids: Ids,
     /// The names; as many as there are chunks, or empty. An empty name stands for the id.
-    pub names: Vec<Box<str>>,
+    pub(crate) names: Vec<Box<str>>,
 }
 
 impl Labels {

@@ -36,17 +36,17 @@ mod links;
 pub(crate) mod moment;
 mod unconstrained;
 
+pub use bound::Bound;
 pub(crate) use bound::LiveWeight;
-pub use bound::{Bound, LiveBytes};
 pub use builder::ProblemBuilder;
-pub use concat::Shared;
 pub use constraints::{Clock, Feature, Part, Place, Pool, PoolId, Window};
 pub use error::ProblemError;
 #[cfg(feature = "serde")]
 pub use file::ProblemFile;
 pub use footprint::Segment;
-pub use gather::Gathered;
-pub use labels::{Ids, Labels};
+pub(crate) use gather::Gathered;
+pub(crate) use labels::Ids;
+pub use labels::Labels;
 pub use links::{Link, RejectReason, Rejected, Request};
 
 use std::sync::{Arc, OnceLock};

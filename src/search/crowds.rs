@@ -13,9 +13,9 @@ pub(super) struct Crowds {
 impl Crowds {
     pub(super) fn new(problem: &Problem) -> Self {
         let (mut steps, mut live) = (Vec::new(), Vec::new());
-        problem.sweep_live_bytes(|at| {
-            steps.push(at.step);
-            live.push(at.bytes);
+        problem.sweep_live_bytes(|step, bytes| {
+            steps.push(step);
+            live.push(bytes);
         });
         Self { steps, live: Maxima::of(&live) }
     }

@@ -12,7 +12,7 @@
 
 use crate::{
     Problem, Step,
-    problem::{Bound, ChunkId, LiveBytes, Request},
+    problem::{Bound, ChunkId, Request},
 };
 
 /// Returns the chunks of an unconstrained problem with fewer overwrites of a part, and with the same lower bound and peak step;
@@ -67,7 +67,7 @@ fn within(problem: &Problem, peak: Bound) -> Option<Problem> {
 fn crowded_spans(problem: &Problem, peak: Bound) -> Vec<(Step, Step)> {
     let mut spans: Vec<(Step, Step)> = Vec::new();
     let mut since = None;
-    problem.sweep_live_bytes(|LiveBytes { step, bytes }| {
+    problem.sweep_live_bytes(|step, bytes| {
         if bytes > peak.bytes || bytes == peak.bytes && step < peak.peak_step {
             since.get_or_insert(step);
         } else if let Some(begin) = since.take() {

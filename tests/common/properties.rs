@@ -10,7 +10,7 @@ use memplan::{
         tflite::{Runtime, TfliteOptions, survey},
     },
     lower::{LoweringOptions, lower},
-    problem::{ChunkId, Feature, Ids, Request},
+    problem::{ChunkId, Feature, Request},
     report::{
         MapOptions, StepNames, explain, memory_map, summary, write_problem_json,
         write_sequence_json,
@@ -179,7 +179,7 @@ pub fn problems_are_planned_rightly(random: &mut Unstructured<'_>) -> Result<()>
     for &request in problem.requests() {
         named.request(request);
     }
-    named.with_ids(Ids::Numbers(ids));
+    named.with_ids(ids);
     let (alignment, padding) = (problem.alignment(), problem.padding());
     let named = named.alignment(alignment).padding(padding).build().unwrap();
     assert_eq!(offsets(&plan_of(&named, strategy)), offsets(&plan), "{strategy}: {problem:#?}");
@@ -357,7 +357,8 @@ fn are_read_or_refused(bytes: &[u8], format: Format, options: &ImportOptions) {
 
 /// Converts text ids to names, because JSON has only numbers as ids.
 fn with_number_ids(problem: &Problem) -> bool {
-    !matches!(problem.labels().ids, Ids::Texts(_))
+    let labels = problem.labels();
+    problem.ids().all(|id| labels.number(id).to_string() == labels.id(id))
 }
 
 fn draw(plan: &Plan) {

@@ -206,7 +206,7 @@ fn a_gather_that_lifts_a_pinned_body_is_refused() {
     problem.overwrite(a, x, 0).pin(whole, PoolId(0), 96);
     let part = Part::new(a, whole, 4);
     let gathered = problem.build().unwrap().gather(&[vec![part]]);
-    assert_eq!(gathered.refused, [(part, RejectReason::LargerBound)]);
+    assert_eq!(gathered.1, [(part, RejectReason::LargerBound)]);
 }
 
 /// The problem's own parts join chunks as well: `a` would put both wholes, which live together, at one place.
@@ -219,10 +219,10 @@ fn a_gather_that_clashes_with_a_part_of_the_problem_is_refused() {
     let problem = problem.build().unwrap();
     let (wrong, right) = (Part::new(a, second, 0), Part::new(first, second, 0));
     let gathered = problem.clone().gather(&[vec![wrong]]);
-    assert_eq!(gathered.refused, [(wrong, RejectReason::Clash)]);
-    assert_eq!(gathered.problem, problem);
+    assert_eq!(gathered.1, [(wrong, RejectReason::Clash)]);
+    assert_eq!(gathered.0, problem);
     let gathered = problem.gather(&[vec![right]]);
-    assert_eq!((gathered.refused, gathered.problem.parts().len()), (vec![], 2));
+    assert_eq!((gathered.1, gathered.0.parts().len()), (vec![], 2));
 }
 
 /// The second of several buffers begins at 256; a body that ends at 272 needs 16 bytes of it.
@@ -234,7 +234,7 @@ fn a_gather_to_a_pin_in_a_later_buffer_is_honoured() {
     let ram = problem.pool(Pool::new("ram").largest(256));
     problem.overwrite(a, x, 0).pin(whole, ram, 256);
     let gathered = problem.build().unwrap().gather(&[vec![Part::new(a, whole, 4)]]);
-    assert_eq!((gathered.refused, gathered.problem.lower_bound().bytes), (vec![], 32));
+    assert_eq!((gathered.1, gathered.0.lower_bound().bytes), (vec![], 32));
 }
 
 #[test]

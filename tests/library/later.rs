@@ -5,7 +5,7 @@ use std::convert::Infallible;
 use memplan::{
     PlanError, Planner, Problem, ProblemError, Strategy,
     planner::PlanCache,
-    problem::{ChunkId, Pool, ProblemBuilder, Request, Shared},
+    problem::{ChunkId, Pool, ProblemBuilder, Request},
     verify::verify,
 };
 use rstest::rstest;
@@ -45,9 +45,11 @@ fn shared_chunks_are_alive_all_the_time() {
     let one = |random: &mut arbitrary::Unstructured<'_>| {
         let first = random_problem(random, wild)?;
         let second = random_problem(random, wild)?;
-        let alike = first.ids().flat_map(|a| second.ids().map(move |b| Shared::new(a, b)));
-        let size = |pair: &Shared| (first.chunk(pair.earlier).size, second.chunk(pair.later).size);
-        let alike: Vec<Shared> = alike.filter(|pair| size(pair).0 == size(pair).1).collect();
+        let alike = first.ids().flat_map(|a| second.ids().map(move |b| (a, b)));
+        let size =
+            |pair: &(ChunkId, ChunkId)| (first.chunk(pair.0).size, second.chunk(pair.1).size);
+        let alike: Vec<(ChunkId, ChunkId)> =
+            alike.filter(|pair| size(pair).0 == size(pair).1).collect();
         if alike.is_empty() {
             return Ok(());
         }
@@ -55,7 +57,7 @@ fn shared_chunks_are_alive_all_the_time() {
         // Padding and alignment may differ, and the larger ones count.
         let both = first.clone().concat(&second, &[pair]).unwrap();
         assert_eq!(both.len(), first.len() + second.len() - 1);
-        let shared = both.chunk(pair.earlier);
+        let shared = both.chunk(pair.0);
         assert_eq!((shared.begin, shared.end), (0, both.steps()));
         check(&both, Strategy::Best);
         Ok(())
@@ -92,7 +94,7 @@ fn a_required_update_of_a_shared_state_stays_in_its_place() {
         (phase.build().unwrap(), old, new)
     };
     let ((first, _, new), (second, old, last)) = (phase(), phase());
-    let both = first.concat(&second, &[Shared::new(new, old)]).unwrap();
+    let both = first.concat(&second, &[(new, old)]).unwrap();
     let last = ChunkId(last.0 + 2);
     let plan = Planner::new().plan(&both).unwrap();
     assert_eq!(verify(&both, &plan), []);
@@ -113,7 +115,7 @@ fn all_updates_of_a_shared_state_stay_in_its_place() {
     let state = second.chunk(0..2, 64);
     let (first, second) = (first.build().unwrap(), second.build().unwrap());
     for chunk in chunks {
-        let both = first.clone().concat(&second, &[Shared::new(chunk, state)]).unwrap();
+        let both = first.clone().concat(&second, &[(chunk, state)]).unwrap();
         let plan = Planner::new().plan(&both).unwrap();
         assert_eq!(verify(&both, &plan), []);
         assert_eq!((plan.pool_size, plan.proven_optimal), (64, true));
@@ -138,7 +140,7 @@ fn a_phase_on_streams_is_over_before_the_next_begins() {
     assert_eq!(check(&back, Strategy::Optimal), 16);
     let mut third = Problem::builder();
     let e = third.chunk(0..1, 4);
-    let shared = back.concat(&third.build().unwrap(), &[Shared::new(d, e)]).unwrap();
+    let shared = back.concat(&third.build().unwrap(), &[(d, e)]).unwrap();
     assert_eq!(check(&shared, Strategy::Optimal), 20);
 }
 
@@ -159,7 +161,7 @@ fn in_sram(problem: &mut ProblemBuilder, offset: u64, chunk: ChunkId) {
 fn pools_and_pins_are_those_of_both() {
     let pinned = two(8, |problem, chunk| in_sram(problem, 64, chunk));
     let plain = two(8, |_, _| ());
-    let shared = [Shared::new(ChunkId(0), ChunkId(0))];
+    let shared = [(ChunkId(0), ChunkId(0))];
     for (first, second) in [(&pinned, &plain), (&plain, &pinned), (&pinned, &pinned)] {
         let both = first.clone().concat(second, &shared).unwrap();
         assert_eq!(both.pools().len(), 2);
@@ -174,20 +176,20 @@ fn pools_and_pins_are_those_of_both() {
 }
 
 #[rstest]
-#[case::unknown(two(8, |_, _| ()), Shared::new(ChunkId(0), ChunkId(1)), "a shared chunk")]
-#[case::sizes(two(9, |_, _| ()), Shared::new(ChunkId(0), ChunkId(0)), "they have 8 and 9 B")]
-#[case::pins(two(8, |p, c| in_sram(p, 0, c)), Shared::new(ChunkId(0), ChunkId(0)), "pinned")]
-#[case::pools(two(8, |p, _| { p.pool(Pool::new("other")); }), Shared::new(ChunkId(0), ChunkId(0)),
+#[case::unknown(two(8, |_, _| ()), (ChunkId(0), ChunkId(1)), "a shared chunk")]
+#[case::sizes(two(9, |_, _| ()), (ChunkId(0), ChunkId(0)), "they have 8 and 9 B")]
+#[case::pins(two(8, |p, c| in_sram(p, 0, c)), (ChunkId(0), ChunkId(0)), "pinned")]
+#[case::pools(two(8, |p, _| { p.pool(Pool::new("other")); }), (ChunkId(0), ChunkId(0)),
     "list other pools")]
 fn what_cannot_be_shared_is_refused(
     #[case] second: Problem,
-    #[case] shared: Shared,
+    #[case] shared: (ChunkId, ChunkId),
     #[case] words: &str,
 ) {
     let first = two(8, |problem, chunk| in_sram(problem, 64, chunk));
     let error = first.clone().concat(&second, &[shared]).unwrap_err().to_string();
     assert!(error.contains(words), "{error}");
-    let twice = [Shared::new(ChunkId(0), ChunkId(0)); 2];
+    let twice = [(ChunkId(0), ChunkId(0)); 2];
     let error = first.clone().concat(&first, &twice).unwrap_err();
     assert!(matches!(error, ProblemError::Shared { .. }), "{error}");
 }

@@ -4,7 +4,7 @@ use memplan::{
     Limits, Plan, Planner, Problem, Strategy,
     lower::LoweringOptions,
     plan::Scope,
-    problem::{ChunkId, Place, PoolId, ProblemBuilder, Request, Shared},
+    problem::{ChunkId, Place, PoolId, ProblemBuilder, Request},
     verify::verify,
 };
 use rstest::rstest;
@@ -228,7 +228,7 @@ fn a_long_chain_of_concatenations_is_planned() {
 #[test]
 fn optional_parts_of_shared_chunks_are_copied() {
     let (problem, [a, b, c, d]) = concat();
-    let shared = [Shared::new(c, c)];
+    let shared = [(c, c)];
     let both = problem.clone().concat(&problem, &shared).unwrap();
     let parts: Vec<_> = both.optional_parts().iter().map(|p| (p.part, p.whole)).collect();
     let later = |chunk: ChunkId| ChunkId(chunk.0 + if chunk > c { 3 } else { 4 });

@@ -127,7 +127,7 @@ fn the_line_of_live_bytes_peaks_at_the_lower_bound() {
             column.iter().map(|value| value.as_u64().unwrap()).collect::<Vec<_>>()
         };
         let mut expected: Vec<(u64, u64)> = Vec::new();
-        problem.sweep_live_bytes(|live| expected.push((live.step, live.bytes)));
+        problem.sweep_live_bytes(|step, bytes| expected.push((step, bytes)));
         let (steps, bytes): (Vec<u64>, Vec<u64>) = expected.into_iter().unzip();
         // The page states each step as its difference to the one before.
         let gaps = column("step").into_iter();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use memplan::{
     Input,
-    problem::{ChunkId, Part, Request, Shared},
+    problem::{ChunkId, Part, Request},
 };
 use pyo3::{
     exceptions::PyTypeError,
@@ -220,13 +220,12 @@ impl Problem {
         let list = |item: PyResult<Bound<'_, PyAny>>| constraints::parts(&item?);
         let wholes: Vec<Vec<Part>> = wholes.try_iter()?.map(list).collect::<PyResult<_>>()?;
         guarded(py, || {
-            let gathered = (*self.0).clone().gather(&wholes);
-            let refused = gathered
-                .refused
+            let (problem, refused) = (*self.0).clone().gather(&wholes);
+            let refused = refused
                 .iter()
                 .map(|(part, reason)| (part.part.0, part.whole.0, part.offset, reason.to_string()));
             let refused = refused.collect();
-            Ok((Self(Arc::new(gathered.problem)), refused))
+            Ok((Self(Arc::new(problem)), refused))
         })
     }
 
@@ -263,9 +262,8 @@ impl Problem {
     /// the other that are the same memory, such as a cache. Its chunks follow these, without the shared ones.
     #[pyo3(signature = (other, *, shared = List::default()), text_signature = "($self, other, *, shared=())")]
     fn concat(&self, py: Python<'_>, other: &Self, shared: List<(Whole, Whole)>) -> PyResult<Self> {
-        let pair = |(earlier, later)| {
-            Ok(Shared::new(constraints::chunk(earlier)?, constraints::chunk(later)?))
-        };
+        let pair =
+            |(earlier, later)| Ok((constraints::chunk(earlier)?, constraints::chunk(later)?));
         let shared = shared.into_iter().map(pair).collect::<PyResult<Vec<_>>>()?;
         guarded(py, || {
             let problem = (*self.0).clone().concat(&other.0, &shared).map_err(value_error)?;
