@@ -11,7 +11,7 @@ use memplan::{
     baselines::onnxruntime::MemoryPattern,
     export,
     import::Format,
-    plan::{ArenaEntry, PlanFile},
+    plan::ArenaEntry,
     planner::{PlanFit, ReorderedPlan, TrafficReference},
     problem::Pool,
     report::{self, Size, StepNames},
@@ -143,7 +143,7 @@ pub(crate) fn plan(args: &PlanArgs) -> Result<Verdict, Failure> {
     let shared = micro::SharedPrediction::of(args)?;
     let runtime =
         RuntimeMemory { arena: arena.as_ref(), shared: shared.as_ref(), pattern: pattern.as_ref() };
-    let file = || plan_file(&plan, &input, took, runtime.entry(&plan));
+    let entry = || runtime.entry(&plan);
     let problem = match &input {
         Input::Problem(problem) => Some(problem),
         Input::Sequence(_) => None,
@@ -161,7 +161,7 @@ pub(crate) fn plan(args: &PlanArgs) -> Result<Verdict, Failure> {
         Some((path, Format::Csv)) => {
             files::write(path, |out| report::write_plan_csv(out, &plan, problem))?;
         }
-        Some((path, _)) => files::write(path, |out| report::write_plan_file(out, &file()))?,
+        Some((path, _)) => files::write(path, |out| write_plan(out, &plan, &input, took, entry()))?,
         None => {}
     }
     if args.emit == Some(Emit::CHeader) {
@@ -170,7 +170,7 @@ pub(crate) fn plan(args: &PlanArgs) -> Result<Verdict, Failure> {
     }
     let mut out = io::BufWriter::new(io::stdout().lock());
     if args.json {
-        report::write_plan_file(&mut out, &file())?;
+        write_plan(&mut out, &plan, &input, took, entry())?;
     } else if args.csv {
         report::write_plan_csv(&mut out, &plan, problem)?;
     } else if output.is_none() || args.table || !is_quiet() {
@@ -267,13 +267,17 @@ fn input_of_plan(args: &PlanArgs) -> Result<(Input, Option<TfliteModel>), Failur
     }
 }
 
-/// The plan as its file states it.
-fn plan_file(plan: &Plan, input: &Input, took: Duration, arena: Option<ArenaEntry>) -> PlanFile {
-    let mut file = PlanFile::from(plan.clone());
-    file.order = stated_order(plan, input);
-    file.seconds = Some(took.as_secs_f64());
-    file.arena = arena;
-    file
+/// Writes a plan as JSON, with the order that its input states.
+fn write_plan(
+    out: &mut dyn Write,
+    plan: &Plan,
+    input: &Input,
+    took: Duration,
+    arena: Option<ArenaEntry>,
+) -> io::Result<()> {
+    let mut stated = plan.clone();
+    stated.order = stated_order(plan, input);
+    report::write_plan_file(out, stated, Some(took), arena)
 }
 
 /// Looks for a better order, and plans it.

@@ -9,7 +9,7 @@ use crate::{
     file::{Places, is_zero},
     plan::{
         ArenaEntry, PlannedBody, PlannedCopies, PlannedLink, PlannedPart, PlannedPool,
-        PlannedReserve, PlannedWindow, Scope, TensorPlace, UnknownScope,
+        PlannedReserve, PlannedWindow, Scope, TensorPlace,
     },
     sequence::{DimRange, SizeBasis},
 };
@@ -20,8 +20,7 @@ const FULL: &str = "memplan-plan/2";
 /// A plan in its JSON form. It is not checked and may be wrong in any way: verify it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "an object that describes a plan")]
-#[non_exhaustive]
-pub struct PlanFile {
+pub(crate) struct PlanFile {
     /// `memplan-plan/1`, or `memplan-plan/2` if there are pools.
     pub format: String,
     /// Name of the strategy; `null` or omitted if it is unknown.
@@ -39,7 +38,7 @@ pub struct PlanFile {
     pub proven_optimal: bool,
     /// Name of the scope of these two; the smallest if omitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub scope: Option<String>,
+    pub scope: Option<Scope>,
     /// Total bytes with one buffer per chunk.
     pub naive_size: Bytes,
     /// Alignment in bytes.
@@ -263,8 +262,7 @@ struct TensorEntry {
 
 /// An invalid plan file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum PlanFileError {
+pub(crate) enum PlanFileError {
     /// The file has another format.
     #[error("the format is '{0}', expected '{PLAIN}' or '{FULL}'")]
     Format(String),
@@ -291,9 +289,6 @@ pub enum PlanFileError {
     /// The strategy is unknown.
     #[error(transparent)]
     Strategy(#[from] UnknownStrategy),
-    /// The scope is unknown.
-    #[error(transparent)]
-    Scope(#[from] UnknownScope),
 }
 
 impl From<Plan> for PlanFile {
@@ -350,7 +345,7 @@ impl From<Plan> for PlanFile {
             pool_size: plan.pool_size,
             lower_bound: plan.lower_bound,
             proven_optimal: plan.proven_optimal,
-            scope: Some(plan.scope.to_string()),
+            scope: Some(plan.scope),
             naive_size: plan.naive_size,
             alignment: plan.alignment,
             padding: plan.padding,
@@ -466,7 +461,7 @@ impl TryFrom<PlanFile> for Plan {
             pool_size: file.pool_size,
             lower_bound: file.lower_bound,
             proven_optimal: file.proven_optimal,
-            scope: file.scope.map_or(Ok(Scope::TheseChoices), |scope| scope.parse())?,
+            scope: file.scope.unwrap_or(Scope::TheseChoices),
             content_bound: None,
             claimed_bound: None,
             naive_size: file.naive_size,

@@ -19,7 +19,7 @@ mod windows;
 pub use copies::{PlannedCopies, PlannedCopy};
 pub use error::PlanError;
 #[cfg(feature = "serde")]
-pub use file::{PlanFile, PlanFileError};
+pub(crate) use file::PlanFile;
 pub use layout::{Layout, ObjectTable};
 pub use offsets::OffsetsError;
 pub use placement::{Placement, PlacementError, RuntimePlace};
@@ -27,7 +27,7 @@ use pools::planned_pools;
 pub use pools::{PlannedPart, PlannedPool};
 #[cfg(feature = "serde")]
 pub use runtime_memory::ArenaEntry;
-pub use scope::{Scope, UnknownScope};
+pub use scope::Scope;
 pub use step_memory::{InputMemory, OutputMemory, StepMemory};
 pub use windows::{PlannedReserve, PlannedWindow};
 

@@ -1,6 +1,6 @@
 //! The plans that a bound is proven for.
 
-use std::{fmt, str::FromStr};
+use std::fmt;
 
 use crate::{
     InputRef, PlannedBody, PlannedTensor, Problem, TensorPlace,
@@ -27,6 +27,11 @@ use crate::{
 /// # Ok::<(), memplan::PlanError>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(rename_all = "snake_case")
+)]
 #[non_exhaustive]
 pub enum Scope {
     /// The plans of the same chunks: `these_choices`. They have the same views, overwrites and copies, and need each
@@ -85,21 +90,5 @@ fn has_optional_overwrite(problem: &Problem) -> bool {
 impl fmt::Display for Scope {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
-    }
-}
-
-/// A name that belongs to no scope.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no scope is called '{0}'; the scopes are these_choices, all_choices")]
-pub struct UnknownScope(pub String);
-
-impl FromStr for Scope {
-    type Err = UnknownScope;
-
-    fn from_str(name: &str) -> Result<Self, UnknownScope> {
-        let all = [Self::TheseChoices, Self::AllChoices];
-        all.into_iter()
-            .find(|scope| scope.name() == name)
-            .ok_or_else(|| UnknownScope(name.to_owned()))
     }
 }

@@ -2,7 +2,11 @@
 
 use std::{io, time::Duration};
 
-use crate::{OpSequence, Plan, Problem, plan::PlanFile, printable::is_control};
+use crate::{
+    OpSequence, Plan, Problem,
+    plan::{ArenaEntry, PlanFile},
+    printable::is_control,
+};
 
 /// Writes a plan as `memplan-plan/1`, or `/2` if it has pools, with the planning time if given.
 ///
@@ -10,18 +14,24 @@ use crate::{OpSequence, Plan, Problem, plan::PlanFile, printable::is_control};
 ///
 /// If the writer fails.
 pub fn write_plan_json(out: impl io::Write, plan: &Plan, took: Option<Duration>) -> io::Result<()> {
-    let mut file = PlanFile::from(plan.clone());
-    file.seconds = took.map(|took| took.as_secs_f64());
-    write_plan_file(out, &file)
+    write_plan_file(out, plan.clone(), took, None)
 }
 
-/// Writes a plan in its JSON form, with all that the form states beside the plan.
+/// As [`write_plan_json`], with the memory that the runtime of the model takes.
 ///
 /// # Errors
 ///
 /// If the writer fails.
-pub fn write_plan_file(out: impl io::Write, file: &PlanFile) -> io::Result<()> {
-    write_json(out, file)
+pub fn write_plan_file(
+    out: impl io::Write,
+    plan: Plan,
+    took: Option<Duration>,
+    arena: Option<ArenaEntry>,
+) -> io::Result<()> {
+    let mut file = PlanFile::from(plan);
+    file.seconds = took.map(|took| took.as_secs_f64());
+    file.arena = arena;
+    write_json(out, &file)
 }
 
 /// Writes a problem as `memplan-problem/1`, or `/2` if it is constrained.

@@ -30,76 +30,73 @@ const FULL: &str = "memplan-sequence/2";
 /// neither produced nor listed are weights of unknown size.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "an object that describes a sequence")]
-#[non_exhaustive]
-pub struct SequenceFile {
+pub(crate) struct SequenceFile {
     /// `memplan-sequence/1`, or `memplan-sequence/2` if a key is used that only format 2 has.
-    pub format: String,
+    format: String,
     /// Tensors supplied for each run.
     #[serde(default)]
-    pub inputs: Vec<TensorEntry>,
+    inputs: Vec<TensorEntry>,
     /// Weights whose sizes are known.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub weights: Vec<TensorEntry>,
+    weights: Vec<TensorEntry>,
     /// The operators in execution order.
-    pub operators: Vec<OperatorEntry>,
+    operators: Vec<OperatorEntry>,
     /// Names of the graph outputs.
     #[serde(default)]
-    pub outputs: Vec<Box<str>>,
+    outputs: Vec<Box<str>>,
     /// The dimensions whose sizes may differ from run to run, by name: the smallest and the largest size;
     /// omitted if there are none.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub dims: BTreeMap<Box<str>, DimRange>,
+    dims: BTreeMap<Box<str>, DimRange>,
 }
 
 /// A supplied tensor.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "an object that describes a tensor")]
-#[non_exhaustive]
-pub struct TensorEntry {
+pub(crate) struct TensorEntry {
     /// Its name.
-    pub name: Box<str>,
+    name: Box<str>,
     /// Its bytes.
-    pub size: Bytes,
+    size: Bytes,
     /// Its element type and shape; omitted if they are unknown.
     #[serde(rename = "type", default, skip_serializing_if = "Option::is_none")]
-    pub tensor_type: Option<TensorType>,
+    tensor_type: Option<TensorType>,
 }
 
 /// An operator.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "an object that describes an operator")]
-#[non_exhaustive]
-pub struct OperatorEntry {
+pub(crate) struct OperatorEntry {
     /// Its name, which need not be unique; empty if omitted.
     #[serde(default)]
-    pub name: Box<str>,
+    name: Box<str>,
     /// Its kind, such as `Conv`; empty if omitted.
     #[serde(default, skip_serializing_if = "str::is_empty")]
-    pub kind: Box<str>,
+    kind: Box<str>,
     /// Names of the tensors it reads.
     #[serde(default)]
-    pub inputs: Vec<Box<str>>,
+    inputs: Vec<Box<str>>,
     /// The outputs.
     #[serde(default)]
-    pub outputs: Vec<OutputEntry>,
+    outputs: Vec<OutputEntry>,
     /// The operators that it must run after, even if it reads none of their outputs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub after: Vec<OperatorRef>,
+    after: Vec<OperatorRef>,
     /// Format 2: the stream that it runs on; 0 if omitted.
     #[serde(default, skip_serializing_if = "is_first")]
-    pub stream: usize,
+    stream: usize,
     /// Bytes of scratch memory; 0 if omitted.
     #[serde(default, skip_serializing_if = "is_zero")]
-    pub workspace: Bytes,
+    workspace: Bytes,
     /// What running it once costs, in any unit; 1 if omitted.
     #[serde(default = "one", skip_serializing_if = "is_one")]
-    pub cost: u64,
+    cost: u64,
     /// True if it must not run twice; `false` if omitted.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub once: bool,
+    once: bool,
     /// The sequences that it runs, such as the body of a loop; omitted if there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub bodies: Vec<BodyEntry>,
+    bodies: Vec<BodyEntry>,
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "as serde asks")]
@@ -119,100 +116,95 @@ fn is_one(cost: &u64) -> bool {
 /// A sequence within an operator.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "an object that describes a body")]
-#[non_exhaustive]
-pub struct BodyEntry {
+pub(crate) struct BodyEntry {
     /// Tensors supplied for each run.
     #[serde(default)]
-    pub inputs: Vec<TensorEntry>,
+    inputs: Vec<TensorEntry>,
     /// Weights whose sizes are known.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub weights: Vec<TensorEntry>,
+    weights: Vec<TensorEntry>,
     /// The operators in execution order.
-    pub operators: Vec<OperatorEntry>,
+    operators: Vec<OperatorEntry>,
     /// Names of the outputs.
     #[serde(default)]
-    pub outputs: Vec<Box<str>>,
+    outputs: Vec<Box<str>>,
 }
 
 /// An output of an operator; at most one of `reads`, `overwrites` and `gathers`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "an object that describes an output")]
-#[non_exhaustive]
-pub struct OutputEntry {
+pub(crate) struct OutputEntry {
     /// Its name.
-    pub name: Box<str>,
+    name: Box<str>,
     /// Its bytes.
-    pub size: Bytes,
+    size: Bytes,
     /// The basis of the size; omitted if it is exact.
     #[serde(default, skip_serializing_if = "SizeBasis::is_exact")]
-    pub basis: SizeBasis,
+    basis: SizeBasis,
     /// Its element type and shape; omitted if they are unknown.
     #[serde(rename = "type", default, skip_serializing_if = "Option::is_none")]
-    pub tensor_type: Option<TensorType>,
+    tensor_type: Option<TensorType>,
     /// The input that it is a view of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reads: Option<ReadEntry>,
+    reads: Option<ReadEntry>,
     /// The inputs that it may be written over, in order of preference.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub overwrites: Option<OverwriteEntries>,
+    overwrites: Option<OverwriteEntries>,
     /// Format 2: the inputs that it holds copies of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub gathers: Option<Vec<GatherEntry>>,
+    gathers: Option<Vec<GatherEntry>>,
 }
 
 /// A read dependency.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "an object that describes a view")]
-#[non_exhaustive]
-pub struct ReadEntry {
+pub(crate) struct ReadEntry {
     /// The viewed input.
-    pub input: Box<str>,
+    input: Box<str>,
     /// Bytes from its start.
     #[serde(default)]
-    pub offset: Bytes,
+    offset: Bytes,
     /// True if the output must not be a copy; `false` if omitted.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub required: bool,
+    required: bool,
 }
 
 /// A write dependency.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "an object that describes an overwrite")]
-#[non_exhaustive]
-pub struct OverwriteEntry {
+pub(crate) struct OverwriteEntry {
     /// The overwritten input.
-    pub input: Box<str>,
+    input: Box<str>,
     /// Bytes from its start.
     #[serde(default)]
-    pub offset: Bytes,
+    offset: Bytes,
     /// Format 2: the least number of bytes by which the output must begin below it; omitted if it lies
     /// inside.
     #[serde(default, skip_serializing_if = "is_zero")]
-    pub below: Bytes,
+    below: Bytes,
     /// True if it must be accepted; `false` if omitted.
     #[serde(default)]
-    pub required: bool,
+    required: bool,
 }
 
 /// A gathered input.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "an object that describes a gathered input")]
-#[non_exhaustive]
-pub struct GatherEntry {
+pub(crate) struct GatherEntry {
     /// The input.
-    pub input: Box<str>,
+    input: Box<str>,
     /// Bytes from the output's start.
     #[serde(default)]
-    pub offset: Bytes,
+    offset: Bytes,
     /// True if it must lie there, uncopied; `false` if omitted.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub required: bool,
+    required: bool,
 }
 
 /// Write dependencies, of which the first that can be accepted is taken. A file has a list of them,
 /// or a single one.
 #[derive(Clone, Debug, PartialEq)]
-pub struct OverwriteEntries(pub Vec<OverwriteEntry>);
+pub(crate) struct OverwriteEntries(Vec<OverwriteEntry>);
 
 impl Serialize for OverwriteEntries {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

@@ -45,10 +45,7 @@ pub use declare::{Dependency, Gather, Operator, Output, Overwrite, SizeBasis, Te
 pub use dims::DimRange;
 pub use error::SequenceError;
 #[cfg(feature = "serde")]
-pub use file::{
-    GatherEntry, OperatorEntry, OutputEntry, OverwriteEntries, OverwriteEntry, ReadEntry,
-    SequenceFile, TensorEntry,
-};
+use file::SequenceFile;
 pub(crate) use ties::Tie;
 
 use std::collections::{BTreeMap, HashMap, HashSet};

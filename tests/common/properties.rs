@@ -246,32 +246,12 @@ pub fn problems_are_planned_rightly(random: &mut Unstructured<'_>) -> Result<()>
 
 /// Checks that adding an operator whose output is never read never reduces the live bytes.
 pub fn one_more_operator_never_reduces_live_bytes(random: &mut Unstructured<'_>) -> Result<()> {
-    use memplan::{Operator, Output, sequence::SequenceFile};
     let Ok(sequence) = random_sequence(random, 8)? else { return Ok(()) };
-    let mut longer = OpSequence::builder();
-    let file = SequenceFile::from(sequence.clone());
-    for input in file.inputs {
-        longer.input(input.name, input.size);
-    }
-    for weight in file.weights {
-        longer.weight(weight.name, Some(weight.size));
-    }
-    for operator in file.operators {
-        let mut next = Operator::new(operator.name)
-            .kind(operator.kind)
-            .inputs(operator.inputs)
-            .workspace(operator.workspace);
-        for output in operator.outputs {
-            next = next.output(output.try_into().unwrap());
-        }
-        longer.operator(next);
-    }
-    let size = random.int_in_range(0..=100)?;
-    longer.operator(Operator::new("more").output(Output::new("more", size)));
-    for output in file.outputs {
-        longer.output(output);
-    }
-    let longer = longer.build().unwrap();
+    let size = random.int_in_range(0..=100_u64)?;
+    let mut longer = serde_json::to_value(&sequence).unwrap();
+    let more = serde_json::json!({"name": "more", "outputs": [{"name": "more", "size": size}]});
+    longer["operators"].as_array_mut().unwrap().push(more);
+    let longer: OpSequence = serde_json::from_value(longer).unwrap();
     let strategy = *random.choose(Strategy::ALL)?;
     // One more reader may decide whether an input can be gathered.
     for options in all_options().map(|options| options.gathers(false)) {

@@ -37,7 +37,8 @@ fn what_is_optional_is_chosen(#[case] output: Output) {
     assert_eq!(plan(none).scope, Scope::AllChoices);
     let file = serde_json::to_value(all).unwrap();
     assert_eq!(file["scope"], "all_choices");
-    assert_eq!("all_choices".parse(), Ok(Scope::AllChoices));
+    let read: Scope = serde_json::from_value(file["scope"].clone()).unwrap();
+    assert_eq!(read, Scope::AllChoices);
 }
 
 #[test]

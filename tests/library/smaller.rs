@@ -4,9 +4,8 @@ use memplan::{
     OpSequence, Operator, Output, Plan, Planner, TensorPlace,
     lower::LoweringOptions,
     order::default_limits,
-    plan::PlanFile,
     problem::Pool,
-    sequence::{DimRange, SequenceFile},
+    sequence::DimRange,
     verify::{Verifier, copied_views, verify, verify_smaller},
 };
 use rstest::rstest;
@@ -322,10 +321,10 @@ fn files_state_the_sizes() {
         plan.dims,
         [("n".into(), DimRange::from(1..=4)), ("m".into(), DimRange::from(7))].into()
     );
-    let json = serde_json::to_string(&SequenceFile::from(sequence.clone())).unwrap();
+    let json = serde_json::to_string(&sequence).unwrap();
     assert!(json.contains(r#""dims":{"m":[7,7],"n":[1,4]}"#), "{json}");
     assert_eq!(serde_json::from_str::<OpSequence>(&json).unwrap(), sequence);
-    let json = serde_json::to_string(&PlanFile::from(plan.clone())).unwrap();
+    let json = serde_json::to_string(&plan).unwrap();
     assert_eq!(serde_json::from_str::<Plan>(&json).unwrap().dims, plan.dims);
     assert_eq!(sequence.permuted(&[0]).unwrap().dims(), sequence.dims());
 }

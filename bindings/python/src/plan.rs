@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, path::PathBuf};
 use memplan::{
     PlannedBody, PlannedChunk, TensorPlace,
     import::read_json_plan,
-    plan::{ArenaEntry, PlanFile, Scope},
+    plan::{ArenaEntry, Scope},
     report::{self, Heads, MapOptions, MapSheet, StepNames, SvgOptions},
 };
 use pyo3::{
@@ -192,10 +192,9 @@ impl Plan {
 
     /// Returns the plan in memplan's JSON.
     fn to_json(&self, py: Python<'_>) -> PyResult<String> {
-        let mut file = PlanFile::from(self.inner.clone());
         // An invalid plan in the model does not affect this one.
-        file.arena = self.arena_entry().ok().flatten();
-        json::text(py, |out| report::write_plan_file(out, &file))
+        let arena = self.arena_entry().ok().flatten();
+        json::text(py, |out| report::write_plan_file(out, self.inner.clone(), None, arena))
     }
 
     /// The memory of the runtime for a model, as JSON, or None.
