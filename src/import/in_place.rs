@@ -60,8 +60,9 @@ impl FromStr for InPlace {
 
 /// The reason why an output of a model's operator may not be written over an input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[non_exhaustive]
-pub enum NotInPlace {
+#[cfg(any(feature = "onnx", feature = "tflite"))]
+#[cfg_attr(not(feature = "onnx"), allow(dead_code, reason = "some are of ONNX models"))]
+pub(crate) enum NotInPlace {
     /// Kernels of such operators write before they have read everything they need, for this reason.
     Kernel(&'static str),
     /// The operator is unknown.
@@ -79,9 +80,10 @@ pub enum NotInPlace {
     Sizes,
 }
 
-impl fmt::Display for NotInPlace {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
+#[cfg(any(feature = "onnx", feature = "tflite"))]
+impl NotInPlace {
+    pub(crate) const fn reason(self) -> &'static str {
+        match self {
             Self::Kernel(why) => why,
             Self::Unknown => "memplan does not know how its kernel works",
             Self::Profile(InPlace::Rows) => "its kernel works on rows, which the profile excludes",
@@ -90,6 +92,6 @@ impl fmt::Display for NotInPlace {
             Self::Shape => "no computed input has its shape and width",
             Self::Aliased => "another input reads the same memory in another order",
             Self::Sizes => "it is right for some of the sizes only",
-        })
+        }
     }
 }

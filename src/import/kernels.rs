@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::import::InPlace;
+use crate::import::{InPlace, LineError};
 
 /// The in-place abilities of a runtime's kernels.
 ///
@@ -17,7 +17,7 @@ use crate::import::InPlace;
 ///     .read("Softmax rows  # a pass for the sum, a pass to divide\nGelu none")?;
 /// assert_eq!(kernels.profile(), InPlace::Elementwise);
 /// assert_eq!(kernels.operators().collect::<Vec<_>>(), [("Gelu", InPlace::None), ("Softmax", InPlace::Rows)]);
-/// # Ok::<(), memplan::import::KernelsError>(())
+/// # Ok::<(), memplan::import::LineError>(())
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Kernels {
@@ -68,27 +68,37 @@ impl Kernels {
     /// # Errors
     ///
     /// If a line is not an operator with its profile, or repeats an operator.
-    pub fn read(mut self, text: &str) -> Result<Self, KernelsError> {
+    pub fn read(mut self, text: &str) -> Result<Self, LineError> {
         let mut lines: BTreeMap<&str, usize> = BTreeMap::new();
         for (line, text) in (1..).zip(text.lines()) {
+            let wrong = |reason: String| Err(LineError { line, reason });
             let words = text.split('#').next().unwrap_or("");
             let mut words = words.split_whitespace();
             let (operator, kernel) = match (words.next(), words.next(), words.next()) {
                 (None, ..) => continue,
                 (Some(operator), Some(kernel), None) => (operator, kernel),
-                _ => return Err(KernelsError::Malformed { line, text: text.trim().to_owned() }),
+                _ => {
+                    return wrong(format!(
+                        "'{}' is not an operator with its profile; write a line such as 'Softmax rows'",
+                        text.trim()
+                    ));
+                }
             };
-            let kernel = kernel.parse().map_err(|_| KernelsError::UnknownKernel {
-                line,
-                operator: operator.to_owned(),
-                kernel: kernel.to_owned(),
-            })?;
+            let Ok(kernel) = kernel.parse() else {
+                return wrong(format!(
+                    "the kernel of '{operator}' cannot be '{kernel}'; write none, elementwise or rows"
+                ));
+            };
             if let Some(&first) = lines.get(operator) {
-                return Err(KernelsError::Repeated { line, operator: operator.to_owned(), first });
+                return wrong(format!(
+                    "line {first} already names '{operator}'; keep one of the two"
+                ));
             }
             #[cfg(feature = "onnx")]
             if !operator.contains('/') && !crate::import::onnx::ops::is_known(operator) {
-                return Err(KernelsError::UnknownOperator { line, operator: operator.to_owned() });
+                return wrong(format!(
+                    "unknown operator '{operator}'; write an operator of another domain with its domain, such as 'my.domain/{operator}'"
+                ));
             }
             lines.insert(operator, line);
             self = self.operator(operator, kernel);
@@ -112,54 +122,6 @@ impl Kernels {
     pub(crate) fn named(&self, operator: &str) -> Option<InPlace> {
         self.operators.get(operator).copied()
     }
-}
-
-/// A file of kernels that cannot be read. The caller adds the file's name.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum KernelsError {
-    /// A line is not a pair of words.
-    #[error(
-        "line {line}: '{text}' is not an operator with its profile; write a line such as 'Softmax rows'"
-    )]
-    Malformed {
-        /// The line, from 1.
-        line: usize,
-        /// The text of the line.
-        text: String,
-    },
-    /// The profile is unknown.
-    #[error(
-        "line {line}: the kernel of '{operator}' cannot be '{kernel}'; write none, elementwise or rows"
-    )]
-    UnknownKernel {
-        /// The line, from 1.
-        line: usize,
-        /// The operator.
-        operator: String,
-        /// The profile found.
-        kernel: String,
-    },
-    /// An operator of a known domain is unknown.
-    #[error(
-        "line {line}: unknown operator '{operator}'; write an operator of another domain with its domain, such as 'my.domain/{operator}'"
-    )]
-    UnknownOperator {
-        /// The line, from 1.
-        line: usize,
-        /// The operator.
-        operator: String,
-    },
-    /// An operator is listed twice.
-    #[error("line {line}: line {first} already names '{operator}'; keep one of the two")]
-    Repeated {
-        /// The line, from 1.
-        line: usize,
-        /// The operator.
-        operator: String,
-        /// The line that lists it first.
-        first: usize,
-    },
 }
 
 #[cfg(test)]

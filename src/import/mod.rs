@@ -11,6 +11,7 @@ mod in_place;
 #[cfg(feature = "files")]
 mod json;
 mod kernels;
+mod line_error;
 #[cfg(feature = "onnx")]
 pub mod onnx;
 #[cfg(feature = "files")]
@@ -23,9 +24,12 @@ mod workspaces;
 pub use addresses::{Addresses, AddressesError};
 #[cfg(feature = "files")]
 pub use error::ImportError;
-pub use in_place::{InPlace, NotInPlace};
-pub use kernels::{Kernels, KernelsError};
-pub use workspaces::{Workspaces, WorkspacesError};
+pub use in_place::InPlace;
+#[cfg(any(feature = "onnx", feature = "tflite"))]
+pub(crate) use in_place::NotInPlace;
+pub use kernels::Kernels;
+pub use line_error::LineError;
+pub use workspaces::Workspaces;
 
 use std::collections::{BTreeMap, BTreeSet};
 

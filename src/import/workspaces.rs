@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::Bytes;
+use crate::{Bytes, import::LineError};
 
 /// The scratch memory of operators in bytes, by their names or types.
 ///
@@ -13,7 +13,7 @@ use crate::Bytes;
 /// assert_eq!(workspaces.of("/layer1/Conv", "Conv"), 4096);
 /// assert_eq!(workspaces.of("/layer2/Conv", "Conv"), 2304);
 /// assert_eq!(workspaces.of("relu", "Relu"), 0);
-/// # Ok::<(), memplan::import::WorkspacesError>(())
+/// # Ok::<(), memplan::import::LineError>(())
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Workspaces {
@@ -28,7 +28,7 @@ impl Workspaces {
     /// # Errors
     ///
     /// If a line is not an operator with a size, or repeats an operator.
-    pub fn read(text: &str) -> Result<Self, WorkspacesError> {
+    pub fn read(text: &str) -> Result<Self, LineError> {
         let mut operators = BTreeMap::new();
         for (line, text) in (1..).zip(text.lines()) {
             let stated = if text.starts_with('#') { "" } else { text };
@@ -37,12 +37,19 @@ impl Workspaces {
             if stated.is_empty() {
                 continue;
             }
-            let malformed = || WorkspacesError::Malformed { line, text: text.trim().to_owned() };
+            let malformed = || {
+                let reason = format!(
+                    "'{}' is not an operator with the bytes of its scratch memory; write a line such as 'Conv 2304'",
+                    text.trim()
+                );
+                LineError { line, reason }
+            };
             let (operator, bytes) = stated.rsplit_once([' ', '\t']).ok_or_else(malformed)?;
             let bytes = bytes.parse().map_err(|_| malformed())?;
             if operators.insert(operator.trim().into(), bytes).is_some() {
-                let operator = operator.trim().to_owned();
-                return Err(WorkspacesError::Repeated { line, operator });
+                let operator = operator.trim();
+                let reason = format!("'{operator}' has a line already; keep one of the two");
+                return Err(LineError { line, reason });
             }
         }
         Ok(Self { operators })
@@ -67,30 +74,6 @@ impl Workspaces {
     pub(crate) fn stated(&self) -> impl Iterator<Item = &str> {
         self.operators.keys().map(AsRef::as_ref)
     }
-}
-
-/// A file of scratch sizes that cannot be read. The caller adds the file's name.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum WorkspacesError {
-    /// A line is not an operator with a size.
-    #[error(
-        "line {line}: '{text}' is not an operator with the bytes of its scratch memory; write a line such as 'Conv 2304'"
-    )]
-    Malformed {
-        /// The line, from 1.
-        line: usize,
-        /// The text of the line.
-        text: String,
-    },
-    /// An operator is listed twice.
-    #[error("line {line}: '{operator}' has a line already; keep one of the two")]
-    Repeated {
-        /// The line, from 1.
-        line: usize,
-        /// The operator.
-        operator: String,
-    },
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ pub(crate) enum Ids {
     Numbers(Vec<u64>),
     /// Each chunk has a text, as in MiniMalloc's files. Where a number is needed, the position is
     /// used.
+    #[cfg_attr(not(feature = "files"), allow(dead_code, reason = "only CSV files have them"))]
     Texts(Vec<Box<str>>),
 }
 

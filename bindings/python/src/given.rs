@@ -2,10 +2,7 @@
 
 use std::fmt::Write;
 
-use memplan::import::{
-    Workspaces,
-    tflite::{ScratchError, ScratchSizes},
-};
+use memplan::import::{LineError, Workspaces, tflite::ScratchSizes};
 use pyo3::{
     prelude::*,
     types::{PyMapping, PyString, PyTuple},
@@ -73,7 +70,7 @@ impl Scratch {
     }
 
     /// For a TensorFlow Lite model.
-    pub(crate) fn sizes(&self) -> Result<ScratchSizes, ScratchError> {
+    pub(crate) fn sizes(&self) -> Result<ScratchSizes, LineError> {
         let mut lines = String::new();
         for (operator, sizes) in &self.0 {
             lines.push_str(operator);

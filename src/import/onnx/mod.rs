@@ -82,7 +82,7 @@ pub struct Survey {
     pub sequence: OpSequence,
     /// The outputs, by name, that are neither views nor request to be written over an input, with
     /// the reason.
-    pub not_in_place: BTreeMap<Box<str>, NotInPlace>,
+    pub not_in_place: BTreeMap<Box<str>, &'static str>,
     /// The tensors whose size in bytes is unknown, by name. They have no bytes in the sequence, so
     /// a plan of it is meaningful only if there are none.
     pub unknown: BTreeSet<Box<str>>,
@@ -141,7 +141,7 @@ struct Reader<'m> {
 /// The model as its options make it.
 struct Reading {
     sequence: OpSequence,
-    not_in_place: BTreeMap<Box<str>, NotInPlace>,
+    not_in_place: BTreeMap<Box<str>, &'static str>,
     unknown: BTreeSet<Box<str>>,
     /// By step: the place of its node in the graph.
     places: Vec<usize>,
@@ -164,7 +164,7 @@ impl Reader<'_> {
                 .map_err(|error| inputs::with_unavoidable(self, options, error))?;
         }
         let sequenced = emit::sequence(self.graph, &context, inputs, None, emit::Returns::new())?;
-        let owned = |(name, why): (&str, NotInPlace)| (name.into(), why);
+        let owned = |(name, why): (&str, NotInPlace)| (name.into(), why.reason());
         Ok(Reading {
             sequence: sequenced.sequence,
             not_in_place: sequenced.not_in_place.into_iter().map(owned).collect(),

@@ -86,7 +86,7 @@ pub(super) fn read(reader: &Reader, options: &ImportOptions) -> Result<Reading, 
     let dims = ranges.0.iter().map(|&(name, range)| (name.into(), range));
     widest.sequence.set_dims(dims.collect());
     let links = dropped.links.into_iter().chain(views);
-    widest.not_in_place.extend(links.map(|name| (name, NotInPlace::Sizes)));
+    widest.not_in_place.extend(links.map(|name| (name, NotInPlace::Sizes.reason())));
     Ok(widest)
 }
 

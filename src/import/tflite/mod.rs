@@ -43,7 +43,7 @@ mod walk;
 
 pub use arena::{Arena, ArenaBuffer};
 pub use error::TfliteError;
-pub use options::{ALIGNMENT, KernelLibrary, Runtime, ScratchError, ScratchSizes, TfliteOptions};
+pub use options::{ALIGNMENT, KernelLibrary, Runtime, ScratchSizes, TfliteOptions};
 pub use shapes::OpenShape;
 pub use tail::TAIL_RELEASE;
 
@@ -51,11 +51,7 @@ use std::collections::BTreeMap;
 
 use tracing::debug;
 
-use crate::{
-    OpSequence,
-    import::{ImportOptions, NotInPlace},
-    printable::printable,
-};
+use crate::{OpSequence, import::ImportOptions, printable::printable};
 use {
     arena::{Names, Scratch},
     flat::File,
@@ -70,7 +66,7 @@ pub struct Survey {
     pub sequence: OpSequence,
     /// The outputs that are not views and may not be written over an input, by name, with the
     /// reason.
-    pub not_in_place: BTreeMap<Box<str>, NotInPlace>,
+    pub not_in_place: BTreeMap<Box<str>, &'static str>,
     /// The buffers that the runtime's own planner places.
     pub arena: Arena,
     /// The operator of subgraph 0 that runs in each step, by its place in the file; `None` for other steps.
@@ -176,7 +172,7 @@ pub fn survey(bytes: &[u8], options: &ImportOptions) -> Result<Survey, TfliteErr
         steps: emit::Steps::default(),
     };
     let emit::Emitted { sequence, reasons, operators } = emitter.emit(&arena, &events)?;
-    let not_in_place = reasons;
+    let not_in_place = reasons.into_iter().map(|(name, why)| (name, why.reason())).collect();
     debug!(
         target: "memplan::import",
         subgraphs = arena.subgraphs,

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fmt, str::FromStr};
 
-use crate::Bytes;
+use crate::{Bytes, import::LineError};
 
 /// The alignment of all tensors in the arena of TensorFlow Lite Micro, in bytes.
 pub const ALIGNMENT: Bytes = 16;
@@ -197,7 +197,7 @@ impl TfliteOptions {
 /// assert_eq!(scratch.of("CONV_2D", 0, 7), Some(&[2304][..]));
 /// assert_eq!(scratch.of("SOFTMAX", 0, 4), Some(&[1024, 16][..]));
 /// assert_eq!(scratch.of("CONV_2D", 1, 0), Some(&[0][..]));
-/// # Ok::<(), memplan::import::tflite::ScratchError>(())
+/// # Ok::<(), memplan::import::tflite::LineError>(())
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ScratchSizes {
@@ -214,14 +214,20 @@ impl ScratchSizes {
     /// # Errors
     ///
     /// If a line is not an operator with sizes, or repeats an operator.
-    pub fn read(text: &str) -> Result<Self, ScratchError> {
+    pub fn read(text: &str) -> Result<Self, LineError> {
         let mut sizes = Self::default();
         for (line, text) in (1..).zip(text.lines()) {
             let mut words = text.split('#').next().unwrap_or("").split_whitespace();
             let Some(operator) = words.next() else { continue };
             let bytes = words.map(str::parse).collect::<Result<Vec<Bytes>, _>>();
             let bytes = bytes.ok().filter(|bytes| !bytes.is_empty());
-            let malformed = || ScratchError::Malformed { line, text: text.trim().to_owned() };
+            let malformed = || {
+                let reason = format!(
+                    "'{}' is not an operator with the bytes of its scratch buffers; write a line such as 'CONV_2D 2304' or '4 1024 16'",
+                    text.trim()
+                );
+                LineError { line, reason }
+            };
             let bytes = bytes.ok_or_else(malformed)?;
             let first = match operator.split_once(':').unwrap_or(("0", operator)) {
                 (subgraph, place) if place.starts_with(|first: char| first.is_ascii_digit()) => {
@@ -231,7 +237,8 @@ impl ScratchSizes {
                 _ => sizes.kinds.insert(operator.into(), bytes),
             };
             if first.is_some() {
-                return Err(ScratchError::Repeated { line, operator: operator.to_owned() });
+                let reason = format!("'{operator}' has a line already; keep one of the two");
+                return Err(LineError { line, reason });
             }
         }
         Ok(sizes)
@@ -252,28 +259,4 @@ impl ScratchSizes {
     pub(crate) fn kinds(&self) -> impl Iterator<Item = &str> {
         self.kinds.keys().map(AsRef::as_ref)
     }
-}
-
-/// A file of scratch sizes that cannot be read. The caller adds the file's name.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum ScratchError {
-    /// A line is not an operator with sizes.
-    #[error(
-        "line {line}: '{text}' is not an operator with the bytes of its scratch buffers; write a line such as 'CONV_2D 2304' or '4 1024 16'"
-    )]
-    Malformed {
-        /// The line, from 1.
-        line: usize,
-        /// The text of the line.
-        text: String,
-    },
-    /// An operator is listed twice.
-    #[error("line {line}: '{operator}' has a line already; keep one of the two")]
-    Repeated {
-        /// The line, from 1.
-        line: usize,
-        /// The operator.
-        operator: String,
-    },
 }
