@@ -36,7 +36,11 @@ impl<'a> Effort<'a> {
             per_node,
             usual,
             looks: 0,
-            most: limits.effort().saturating_mul(per_node),
+            most: if limits.is_time_alone() {
+                u64::MAX
+            } else {
+                limits.effort().saturating_mul(per_node)
+            },
             until: limits.time.and_then(|time| Instant::now().checked_add(time)),
             observer,
             report_at: 0,

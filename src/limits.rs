@@ -15,7 +15,8 @@ use crate::{Bytes, search::Without};
 pub struct Limits {
     /// The effort in search nodes. A node that examines many chunks counts for several, so that
     /// nodes are proportional to time: about 10^6 per second. With `None`, the effort follows the
-    /// gap to the lower bound (see [`Limits::default`]), or is unlimited if there is a time limit.
+    /// gap to the lower bound (see [`Limits::default`]). If there is a time limit, passes with more and more effort
+    /// follow until the time is over.
     pub nodes: Option<u64>,
     /// The time limit, if any. With one, the answer depends on the machine.
     pub time: Option<Duration>,
@@ -63,7 +64,8 @@ impl Limits {
         self
     }
 
-    /// Ends after this time. If no effort is set, the time is the only limit.
+    /// Ends after this time. If no effort is set, the time is the only limit: after a pass with the default effort,
+    /// others with more and more follow.
     #[must_use]
     pub const fn time(mut self, time: Duration) -> Self {
         self.time = Some(time);
@@ -79,16 +81,20 @@ impl Limits {
         Self { time: Some(time.saturating_sub(elapsed)), late, ..self }
     }
 
-    /// Returns whether neither an effort nor a time is set.
+    /// Returns whether no effort is set, so that a search has the default one.
     pub(crate) const fn is_default(&self) -> bool {
-        self.nodes.is_none() && self.time.is_none()
+        self.nodes.is_none()
+    }
+
+    /// Returns whether only the time is limited.
+    pub(crate) const fn is_time_alone(&self) -> bool {
+        self.nodes.is_none() && self.time.is_some()
     }
 
     /// The effort in search nodes, before it is adapted to a gap.
     pub(crate) const fn effort(&self) -> u64 {
         match self.nodes {
             Some(nodes) => nodes,
-            None if self.time.is_some() => u64::MAX,
             None => NODES,
         }
     }
@@ -185,13 +191,13 @@ mod tests {
     }
 
     #[test]
-    fn a_given_effort_does_not_follow_the_gap_and_a_time_alone_lifts_it() {
+    fn a_given_effort_does_not_follow_the_gap() {
         let time = Duration::from_secs(1);
         for (limits, nodes) in [
             (Limits::default().nodes(7), 7),
             (Limits::default().nodes(7).time(time), 7),
             (Limits::default().time(time).nodes(7), 7),
-            (Limits::default().time(time), u64::MAX),
+            (Limits::default().time(time), 1_500_000),
         ] {
             assert_eq!(limits.scaled_to_gap(1, 1000, 1).effort(), nodes);
         }

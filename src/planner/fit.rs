@@ -9,8 +9,8 @@ use crate::{
     Bytes, InputRef, Plan, PlanError, Problem, Strategy,
     lower::Lowered,
     plan::{Layout, Scope},
-    planner::{Planner, choices},
-    search::{self, Fit, best, relaxed::Relaxed},
+    planner::{Planner, choices, passes::in_passes},
+    search::{self, Fit, Limits, Observer, best, relaxed::Relaxed},
 };
 
 /// The answer of [`Planner::fit`]. No variant will be added.
@@ -161,7 +161,12 @@ impl Planner<'_> {
                 () if self.strategy.searches() => {
                     let is_best = self.strategy == Strategy::Best;
                     let fits = if is_best { best::fits } else { search::fits };
-                    fits(problem, capacity, &self.limits.after(start), self.observer)
+                    let limits = self.limits.after(start);
+                    let pass = |limits: Limits, observer: Observer<'_>| {
+                        fits(problem, capacity, &limits, observer)
+                    };
+                    let is_final = |fit: &Fit| !matches!(fit, Fit::Unknown);
+                    in_passes(limits, self.observer, pass, is_final, |_, fit| fit)
                 }
                 () => Fit::Unknown,
             };

@@ -6,6 +6,7 @@ mod choices;
 mod compare;
 mod fit;
 mod memories;
+mod passes;
 mod recomputed;
 mod reordered;
 mod run;
@@ -31,6 +32,7 @@ use crate::{
         bodies::Flattened,
         choices::{Choices, Source},
         memories::{Memories, Pin},
+        passes::in_passes,
     },
     problem::constraints::Pool,
     search::Observer,
@@ -130,10 +132,30 @@ impl Prepared<'_> {
 
 /// The limits of a search for a small pool with gathered inputs inside their outputs.
 fn gathered_limits(strategy: Strategy, mut limits: Limits) -> Limits {
-    if strategy == Strategy::Best && limits.time.is_none() {
+    if strategy == Strategy::Best {
         limits.nodes = limits.nodes.or(Some(GATHERED_NODES));
     }
     limits
+}
+
+/// The better of two plans of the same input, with what both have proven.
+fn better(
+    plan: Result<Plan, PlanError>,
+    other: Result<Plan, PlanError>,
+) -> Result<Plan, PlanError> {
+    let (plan, other) = match (plan, other) {
+        (Ok(plan), Ok(other)) if smaller(&other, &plan) => (other, plan),
+        (Ok(plan), Ok(other)) => (plan, other),
+        (Ok(plan), Err(_)) => return Ok(plan),
+        (Err(_), other) => return other,
+    };
+    let is_bound = plan.pools.len() < 2 && plan.scope == other.scope;
+    if !is_bound || other.lower_bound <= plan.lower_bound {
+        return Ok(plan);
+    }
+    let lower_bound = other.lower_bound.min(plan.pool_size);
+    let proven_optimal = plan.proven_optimal || plan.pool_size == lower_bound;
+    Ok(Plan { lower_bound, proven_optimal, ..plan })
 }
 
 /// Returns whether a plan is better than another of the same input.
@@ -264,6 +286,19 @@ impl<'a> Planner<'a> {
 
     /// Plans an input. Other choices are tried only if the pool is larger than `target` bytes.
     fn plan_within(&self, input: InputRef<'_>, target: Bytes) -> Result<Plan, PlanError> {
+        let searches = self.strategy.searches();
+        let is_final = |plan: &Result<Plan, PlanError>| match plan {
+            Ok(plan) => !searches || plan.proven_optimal || plan.pool_size <= target,
+            Err(error) => !searches || !choices::may_be_cured(error),
+        };
+        let pass = |limits: Limits, observer: Observer<'_>| {
+            Planner { limits, observer, ..self.clone() }.plan_pass(input, target)
+        };
+        in_passes(self.limits, self.observer, pass, is_final, better)
+    }
+
+    /// As [`plan_within`](Self::plan_within), in one pass.
+    fn plan_pass(&self, input: InputRef<'_>, target: Bytes) -> Result<Plan, PlanError> {
         let start = Instant::now();
         let sequence = match input {
             InputRef::Sequence(sequence) => sequence,
@@ -394,7 +429,7 @@ impl<'a> Planner<'a> {
         let memories = Memories::default();
         let inner = Planner { lowering, memories, observer, ..self.clone() };
         bodies::flatten(sequence, self.limits, |body, limits| {
-            inner.clone().limits(limits).plan(body)
+            inner.clone().limits(limits).plan_pass(body.into(), 0)
         })
     }
 
@@ -449,7 +484,7 @@ impl<'a> Planner<'a> {
     }
 
     fn layout(&self, problem: &Problem) -> Result<Layout, PlanError> {
-        let layout = self.strategy.layout(problem, &self.limits, self.observer)?;
+        let layout = self.strategy.layout_in_pass(problem, &self.limits, self.observer)?;
         debug!(target: "memplan::plan", strategy = %self.strategy, chunks = problem.len(), "laid out");
         info!(
             target: "memplan::plan",

@@ -7,6 +7,7 @@ use crate::{
     budget::Budget,
     monitor::Monitor,
     plan::Layout,
+    planner::{choices::may_be_cured, passes::in_passes},
     problem::constraints::UnsupportedFeature,
     search::{
         self, Limits, Observer, Progress, best,
@@ -29,6 +30,32 @@ impl Strategy {
     /// If the strategy cannot plan such a problem, or does not end early and was cancelled or out of time
     /// before it had a layout.
     pub fn layout(
+        self,
+        problem: &Problem,
+        limits: &Limits,
+        observer: Observer<'_>,
+    ) -> Result<Layout, PlanError> {
+        let is_final = |layout: &Result<Layout, PlanError>| match layout {
+            Ok(layout) => {
+                let bound = layout.peak_set(problem).bytes.max(layout.lower_bound);
+                layout.is_proven || layout.pool_size(problem) <= bound
+            }
+            Err(error) => !may_be_cured(error),
+        };
+        let better = |layout: Result<Layout, PlanError>, other: Result<Layout, PlanError>| {
+            let (Ok(a), Ok(b)) = (&layout, &other) else { return layout.or(other) };
+            let bound = a.lower_bound.max(b.lower_bound);
+            let best = if b.objective(problem) < a.objective(problem) { other } else { layout };
+            best.map(|best| Layout { lower_bound: bound, ..best })
+        };
+        let pass = |limits: Limits, observer: Observer<'_>| {
+            self.layout_in_pass(problem, &limits, observer)
+        };
+        in_passes(*limits, observer, pass, |layout| !self.searches() || is_final(layout), better)
+    }
+
+    /// As [`layout`](Self::layout), in one pass.
+    pub(super) fn layout_in_pass(
         self,
         problem: &Problem,
         limits: &Limits,
@@ -62,7 +89,7 @@ impl Strategy {
             };
             let hidden = Observer { progress: Some(&report), ..observer };
             let observer = if relaxed.may_bind() { hidden } else { observer };
-            let layout = self.layout(&relaxed.problem, &limits, observer)?;
+            let layout = self.layout_in_pass(&relaxed.problem, &limits, observer)?;
             more = relaxed.bound(&layout);
             if let Some(layout) = relaxed.satisfied(layout) {
                 return Ok(layout);

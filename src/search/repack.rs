@@ -18,7 +18,7 @@ const ON_TOP: u64 = 25;
 /// The most nodes on top of the effort.
 const MAX_ON_TOP: u64 = 3_200_000;
 
-/// Packs all chains of a problem repack.
+/// Repacks all chains of a problem.
 pub struct Repack {
     inst: Instance,
     ejection: Ejection,
@@ -43,7 +43,7 @@ impl Repack {
         on_top(self.ejection.share(), is_default)
     }
 
-    /// If the pool is more than a percent above the bound, places all chains anew, and lets those that do not fit
+    /// If the pool is more than a percent above the bound, repacks all chains, and lets those that do not fit
     /// eject others, with this many nodes, and more on top. Returns the nodes that count against the effort.
     pub fn eject(&mut self, search: &mut Search<'_, '_>, nodes: u64, more: u64) -> u64 {
         let Self { inst, ejection } = self;

@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use crate::{hard, tilings};
+use crate::{common::constraints::Dice, hard, tilings};
 use memplan::{
     Bytes, Planner, Problem, Strategy,
     plan::Layout,
@@ -122,6 +122,41 @@ fn a_plan_comes_out_whenever_the_search_is_cancelled(#[case] problem: Problem, #
         }
         assert!(calls > 4, "{calls}");
     }
+}
+
+/// Random chunks, half of which need no bytes for a while.
+fn with_holes() -> Problem {
+    let mut dice = Dice(5);
+    let mut problem = Problem::builder();
+    for _ in 0..150 {
+        let (begin, life) = (dice.roll(250), 2 + dice.roll(60));
+        let chunk = problem.chunk(begin..begin + life, 16 + 16 * dice.roll(64));
+        if life > 4 && dice.roll(2) == 0 {
+            problem.hole(chunk, begin + 1..begin + 1 + life / 3);
+        }
+    }
+    problem.build().unwrap()
+}
+
+/// A time limit alone begins with the search by default, so that as many nodes lead to the same pool or a smaller one.
+#[rstest]
+#[case::rectangles(flat())]
+#[case::holes(with_holes())]
+fn a_time_limit_alone_makes_no_pool_larger(#[case] problem: Problem) {
+    let plan = |limits: Limits, most: u64| {
+        let (cancel, nodes) = (AtomicBool::new(false), AtomicU64::new(0));
+        let progress = |p: &Progress| {
+            nodes.fetch_max(p.nodes, Ordering::Relaxed);
+            cancel.fetch_or(p.nodes > most, Ordering::Relaxed);
+        };
+        let observer = Observer::default().cancel(&cancel).progress(&progress);
+        let plan = Planner::new().limits(limits).observer(observer).plan(&problem).unwrap();
+        (plan.pool_size, nodes.into_inner())
+    };
+    let (pool, nodes) = plan(Limits::default(), u64::MAX);
+    let hour = Limits::default().time(Duration::from_hours(1));
+    let (in_time, spent) = plan(hour, nodes);
+    assert!(in_time <= pool && spent > nodes, "{in_time} and {pool}, {spent} and {nodes} nodes");
 }
 
 /// A node may count for several, so the last one may exceed the limit a little.

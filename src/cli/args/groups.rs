@@ -336,8 +336,8 @@ pub(crate) struct SearchArgs {
     effort: Option<u64>,
     /// Time limit, such as 2s or 500ms.
     ///
-    /// best, optimal and first-fit end with their best plan so far, which depends on the machine; the
-    /// others end with an error.
+    /// Without --effort, best and optimal search until then, or until the plan is proven. They and first-fit end
+    /// with their best plan so far, which depends on the machine; the others end with an error.
     #[arg(long, value_name = "TIME", value_parser = duration, help_heading = LIMITS)]
     time_limit: Option<Duration>,
     /// Threads to search with.

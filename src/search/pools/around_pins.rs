@@ -45,7 +45,7 @@ const EARLY: u64 = 16;
 const OFTEN_ENOUGH: u64 = 200_000;
 
 /// The result of the search.
-pub struct Climb {
+pub struct Tightened {
     /// The places of all bodies in the best pool.
     pub places: Vec<Place>,
     /// The bound in bytes: no pool is smaller.
@@ -61,7 +61,7 @@ pub fn tighten(
     bound: Bytes,
     limits: &Limits,
     monitor: &mut Monitor<'_>,
-) -> Option<Climb> {
+) -> Option<Tightened> {
     if !monitor.has(Stage::AroundPins) {
         return None;
     }
@@ -77,8 +77,8 @@ pub fn tighten(
     }
     let usual = Limits::default().scaled_to_gap(bound, best, 1).effort() * TIMES;
     let effort = match limits.nodes {
-        None if limits.time.is_none() => usual,
-        _ => (limits.effort() / 2).min(MAX_NODES),
+        None => usual,
+        Some(nodes) => (nodes / 2).min(MAX_NODES),
     };
     let mut packing = Packing::new(&inst, bound, best);
     let mut nodes = 0;
@@ -115,7 +115,7 @@ pub fn tighten(
             place.offset = offset * inst.unit;
         }
     }
-    Some(Climb { places, bound: packing.bound().min(best), nodes })
+    Some(Tightened { places, bound: packing.bound().min(best), nodes })
 }
 
 /// Packs all bodies at the bound without pins, and repacks them until all pins hold, with this many nodes or a few more;
@@ -132,7 +132,7 @@ fn repair_pins(
     packing.descend(packer, attempts, 0, monitor)
 }
 
-/// If the pool is more than a percent above the bound, places all bodies anew, and lets those that do
+/// If the pool is more than a percent above the bound, repacks all bodies, and lets those that do
 /// not fit eject others, with this many nodes and those that come on top by default, but no more of these than
 /// `most_on_top`. Returns the nodes.
 fn eject(

@@ -67,7 +67,7 @@ pub fn layout(
         [_, size] => *size <= u128::from(bound),
         _ => false,
     });
-    let mut budget = limits.nodes.unwrap_or(if limits.time.is_some() { u64::MAX } else { NODES });
+    let mut budget = limits.nodes.unwrap_or(NODES);
     if is_at_bound || budget == 0 {
         return first.map(|packed| layout_of(&packed.places));
     }

@@ -464,7 +464,7 @@ def plan(
     """Plans a sequence or a problem.
 
     `alignment` is a power of two, by default the problem's own, 1 for a sequence. `effort` is the number of search
-    nodes of "best" and "optimal", and `time_limit` the most seconds. `pools` are the memories of the device, the fastest
+    nodes of "best" and "optimal", and `time_limit` the most seconds; alone, these search until it is over. `pools` are the memories of the device, the fastest
     first, and `pins` fix the places of tensors, or of chunks of a problem, by name.
     `progress(best, lower_bound, nodes)` is called some twenty times a second. Ctrl-C ends the search with the best plan
     so far, whose `interrupted` is then true. Strategies other than "best", "optimal" and "first-fit" have no plan before

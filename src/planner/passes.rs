@@ -1,0 +1,131 @@
+//! Passes: with a time limit alone, everything is planned with the default effort first, and then again with more and
+//! more nodes until the time is over. So more time never leads to a larger pool than the default effort, and each stage
+//! of a search has its share of the nodes.
+
+use std::{
+    sync::atomic::{AtomicU64, Ordering},
+    time::{Duration, Instant},
+};
+
+use crate::{Bytes, Limits, Observer, Progress};
+
+/// The nodes of the second pass, a few times the default effort.
+const SECOND: u64 = 8_000_000;
+
+/// Each later pass has this many times the nodes of the one before.
+const GROWTH: u64 = 8;
+
+/// Runs passes until the result is final, the time is over or the caller cancels. A pass with many times the nodes of
+/// the one before that takes less than twice its time had nothing left to search, so no pass follows.
+pub(super) fn in_passes<T>(
+    limits: Limits,
+    observer: Observer<'_>,
+    mut pass: impl FnMut(Limits, Observer<'_>) -> T,
+    is_final: impl Fn(&T) -> bool,
+    better: impl Fn(T, T) -> T,
+) -> T {
+    if !limits.is_time_alone() {
+        return pass(limits, observer);
+    }
+    let start = Instant::now();
+    let totals = Totals::default();
+    let report = |progress: &Progress| {
+        if let Some(report) = observer.progress {
+            report(&totals.add(progress));
+        }
+    };
+    let reported = observer.progress.map_or(observer, |_| observer.progress(&report));
+    let mut result = pass(limits, reported);
+    let (mut nodes, mut before) = (SECOND, Duration::ZERO);
+    loop {
+        let left = limits.after(start);
+        let cancelled = observer.cancel.is_some_and(|cancel| cancel.load(Ordering::Relaxed));
+        if is_final(&result) || cancelled || left.time == Some(Duration::ZERO) {
+            return result;
+        }
+        totals.end_pass();
+        let began = Instant::now();
+        result = better(result, pass(left.nodes(nodes), reported));
+        let took = began.elapsed();
+        if took < 2 * before {
+            return result;
+        }
+        (nodes, before) = (nodes.saturating_mul(GROWTH), took);
+    }
+}
+
+/// What all passes report together.
+struct Totals {
+    /// The nodes of the passes that have ended, and of all with the last report.
+    ended: AtomicU64,
+    nodes: AtomicU64,
+    best: AtomicU64,
+    lower_bound: AtomicU64,
+}
+
+impl Default for Totals {
+    fn default() -> Self {
+        let [ended, nodes, lower_bound] = [0, 0, 0].map(AtomicU64::new);
+        Self { ended, nodes, best: AtomicU64::new(Bytes::MAX), lower_bound }
+    }
+}
+
+impl Totals {
+    fn add(&self, progress: &Progress) -> Progress {
+        let nodes = self.ended.load(Ordering::Relaxed).saturating_add(progress.nodes);
+        self.nodes.store(nodes, Ordering::Relaxed);
+        let best = self.best.fetch_min(progress.best, Ordering::Relaxed).min(progress.best);
+        let lower_bound = self.lower_bound.fetch_max(progress.lower_bound, Ordering::Relaxed);
+        Progress { nodes, best, lower_bound: lower_bound.max(progress.lower_bound) }
+    }
+
+    fn end_pass(&self) {
+        self.ended.store(self.nodes.load(Ordering::Relaxed), Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use super::*;
+
+    /// The first pass is that of the default effort, and the reports of all passes are those of one search.
+    #[test]
+    fn passes_grow_and_report_together() {
+        let (limits, reports) = (Mutex::new(Vec::new()), Mutex::new(Vec::new()));
+        let report = |progress: &Progress| {
+            let Progress { nodes, best, lower_bound } = *progress;
+            reports.lock().unwrap().push((nodes, best, lower_bound));
+        };
+        let observer = Observer::default().progress(&report);
+        let pass = |given: Limits, observer: Observer<'_>| {
+            let mut limits = limits.lock().unwrap();
+            limits.push(given.nodes);
+            let best = [30, 40, 20][limits.len() - 1];
+            let report = observer.progress.unwrap();
+            report(&Progress { nodes: 5, best, lower_bound: 30 - best / 2 });
+            best
+        };
+        let hour = Limits::default().time(Duration::from_hours(1));
+        assert_eq!(in_passes(hour, observer, pass, |&best| best == 20, u64::min), 20);
+        assert_eq!(*limits.lock().unwrap(), [None, Some(8_000_000), Some(64_000_000)]);
+        assert_eq!(*reports.lock().unwrap(), [(5, 30, 15), (10, 30, 15), (15, 20, 20)]);
+    }
+
+    #[test]
+    fn a_given_effort_has_one_pass_and_no_time_has_none_after_the_first() {
+        let hour = Duration::from_hours(1);
+        for limits in [
+            Limits::default(),
+            Limits::default().nodes(7),
+            Limits::default().nodes(7).time(hour),
+            Limits::default().time(Duration::ZERO),
+        ] {
+            let mut passes = 0;
+            let pass = |_: Limits, _: Observer<'_>| passes += 1;
+            in_passes(limits, Observer::default(), pass, |()| false, |(), ()| ());
+            assert_eq!(passes, 1, "{limits:?}");
+        }
+    }
+}
