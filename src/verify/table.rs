@@ -156,7 +156,8 @@ fn gathered(plan: &Plan, violations: &mut Vec<Violation>) -> Gathered {
 fn check_links(plan: &Plan, links: Links, violations: &mut Vec<Violation>) {
     let mut overwriters: Vec<Option<usize>> = vec![None; plan.chunks.len()];
     let mut again = Vec::new();
-    for (at, chunk) in plan.chunks.iter().enumerate() {
+    // A chunk without bytes writes none.
+    for (at, chunk) in plan.chunks.iter().enumerate().filter(|(_, chunk)| chunk.size > 0) {
         let Some(PlannedLink { chunk: overwritten, offset, below }) = link(plan, chunk) else {
             continue;
         };

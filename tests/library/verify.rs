@@ -533,3 +533,15 @@ fn a_plan_that_refers_to_missing_chunks_does_not_panic(#[case] spoil: Spoil, #[c
     plan.pool_size += 1;
     assert!(verify(&sequence, &plan).iter().any(|v| matches!(v, Violation::WrongTotal { .. })));
 }
+
+/// A chunk without bytes writes none, whenever it says to be written.
+#[test]
+fn a_chunk_without_bytes_destroys_nothing() {
+    let mut problem = Problem::builder();
+    let old = problem.chunk(2..7, 1);
+    let empty = problem.chunk(0..1, 0);
+    let problem = problem.overwrite(empty, old, 0).build().unwrap();
+    let mut plan = Planner::new().plan(&problem).unwrap();
+    plan.chunks[1].overwrites = Some(PlannedLink::new(0, 0));
+    assert_eq!(verify(&problem, &plan), []);
+}

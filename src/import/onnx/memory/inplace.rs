@@ -127,7 +127,7 @@ pub(crate) fn requests<'a>(
             operator = op.node.label(),
             output = op.node.0.output[index],
             input = name,
-            reason = reason.reason(),
+            reason = %reason.reason(),
             "in-place request dropped",
         );
         first.get_or_insert(reason);
