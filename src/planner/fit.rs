@@ -142,8 +142,8 @@ impl Planner<'_> {
         if problem.asked().is_some() {
             let layout = self.strategy.layout(problem, &self.limits, self.observer)?;
             let is_one = problem.pools().len() == 1;
-            let is_refuted =
-                layout.peak_set(problem).bytes > capacity || is_one && layout.is_proven;
+            let is_refuted = layout.peak_set(problem).bytes > capacity
+                || is_one && (layout.is_proven || layout.lower_bound > capacity);
             return Ok(match layout.pool_size(problem) <= capacity {
                 true => (PlanFit::Yes, layout),
                 false if is_refuted => (PlanFit::No, layout),

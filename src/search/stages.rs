@@ -62,6 +62,8 @@ stages! {
     FirstFitOrders,
     /// First fit in orders in which bodies move ahead.
     Promotion,
+    /// The bound of bodies any two of which lie side by side.
+    Cliques,
     /// Bodies with holes or on streams eject others.
     Pairwise,
     /// Branch and bound over the pools of bodies.

@@ -1,7 +1,8 @@
 //! Problems with pools, pins, holes, parts or streams: bounds and links that the recorded cases do not cover.
 
 use memplan::{
-    Plan, PlannedLink, Planner, Problem, ProblemError, Strategy,
+    Limits, Plan, PlanError, PlannedLink, Planner, Problem, ProblemError, Strategy,
+    planner::PlanFit,
     problem::{ChunkId, Pool, ProblemBuilder, RejectReason, Request},
     verify::verify,
 };
@@ -306,4 +307,35 @@ fn a_required_overwrite_may_need_an_optional_one() {
     let offsets: Vec<_> = plan.chunks.iter().map(|chunk| chunk.offset).collect();
     assert_eq!(offsets, [12, 9, 6]);
     assert_eq!((problem.links_taken(), verify(&problem, &plan)), (2, vec![]));
+}
+
+/// In each group of three, any two chunks are alive together at some step, and never all three. So the peak is two of
+/// them, and the pool has three, which is proven without trying all places of so many.
+#[rstest]
+#[case(1, 0, 24)]
+#[case(16, 0, 48)]
+#[case(1, 3, 33)]
+fn chunks_that_lie_side_by_side_are_a_bound(
+    #[case] alignment: u64,
+    #[case] padding: u64,
+    #[case] pool: u64,
+) {
+    let mut builder = Problem::builder().alignment(alignment).padding(padding);
+    for group in 0..20 {
+        let begin = 3 * group;
+        builder.chunk(begin..begin + 2, 8);
+        builder.chunk(begin + 1..begin + 3, 8);
+        let third = builder.chunk(begin..begin + 3, 8);
+        builder.hole(third, begin + 1..begin + 2);
+    }
+    let problem = builder.build().unwrap();
+    let limits = Limits::default().nodes(1000);
+    let planner = Planner::new().limits(limits);
+    let plan = planner.plan(&problem).unwrap();
+    assert_eq!(verify(&problem, &plan), []);
+    assert_eq!((plan.pool_size, plan.lower_bound, plan.proven_optimal), (pool, pool, true));
+    assert!(problem.lower_bound().bytes < pool);
+    assert!(matches!(planner.fit(&problem, pool - 1).unwrap(), PlanFit::No(_)));
+    builder.pool(Pool::new("small").capacity(pool - alignment));
+    assert_eq!(planner.plan(&builder.build().unwrap()), Err(PlanError::Infeasible));
 }

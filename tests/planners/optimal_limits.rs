@@ -126,7 +126,7 @@ fn a_plan_comes_out_whenever_the_search_is_cancelled(#[case] problem: Problem, #
 
 /// Random chunks, half of which need no bytes for a while.
 fn with_holes() -> Problem {
-    let mut dice = Dice(5);
+    let mut dice = Dice(11);
     let mut problem = Problem::builder();
     for _ in 0..150 {
         let (begin, life) = (dice.roll(250), 2 + dice.roll(60));

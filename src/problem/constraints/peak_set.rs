@@ -6,6 +6,7 @@
 
 use std::{
     cmp::Reverse,
+    num::Wrapping,
     ops::Range,
     time::{Duration, Instant},
 };
@@ -98,6 +99,20 @@ impl Problem {
             Ok(self.peak())
         };
         peak_set.map(|peak_set| self.in_pools(peak_set)).map_err(|peak_set| self.in_pools(peak_set))
+    }
+
+    /// The bytes of a body that no other body can have if it lies beside it all the time: all, and in cells of the
+    /// alignment.
+    pub(crate) fn sizes_alone(&self, body: &Body) -> (Bytes, Bytes) {
+        (body.extent, self.aligned_bytes(body, &(0..body.extent)))
+    }
+
+    /// The least size of the only pool if bodies that lie beside each other have this many bytes together, and others
+    /// these bytes of cells.
+    pub(crate) fn bytes_beside(&self, plain: Bytes, aligned_bytes: Bytes) -> Bytes {
+        let weight = Weight { plain: Wrapping(plain), aligned_bytes: Wrapping(aligned_bytes) };
+        let bytes = self.alive(weight, self.cut_off());
+        self.in_pools(PeakSet { bytes, ..PeakSet::default() }).bytes
     }
 
     /// A peak set with the bytes that the pools need for it.

@@ -10,6 +10,7 @@
 //! | `assign` | the pools of bodies |
 //! | `bins` | pools and buffers: room, alignment, what is in them |
 //! | `around_pins` | one pool with pins and reserved ranges alone: the search of unconstrained problems |
+//! | `cliques` | a bound for one pool with holes, windows or parts |
 //! | `pairwise` | one pool on several streams or with holes: bodies eject others |
 //! | `promote` | first fit in other orders |
 //! | `shelf` | the bodies of one pool, packed as low as possible |
@@ -17,6 +18,7 @@
 mod around_pins;
 mod assign;
 mod bins;
+mod cliques;
 mod pairwise;
 mod promote;
 mod shelf;
@@ -89,14 +91,26 @@ pub fn layout(
         // By default, each search has an effort of its own.
         budget = limits.nodes.map_or(budget, |nodes| nodes.saturating_sub(found.nodes));
     }
+    let pairwise = if monitor.stopped() { None } else { Pairwise::new(&instance) };
+    if let Some(pairwise) = pairwise.as_ref().filter(|_| monitor.has(Stage::Cliques)) {
+        lower_bound = lower_bound.max(pairwise.bound(bound));
+        if instance.pools[0].capacity.is_some_and(|capacity| lower_bound > capacity) {
+            return Err(PlanError::Infeasible);
+        }
+    }
     let bound = bound.max(lower_bound);
     if let Ok(packed) = &mut first
         && !is_small
     {
         let share = if is_large { budget } else { budget / 2 };
-        let mut pairwise = Pairwise::new(&instance).filter(|_| monitor.has(Stage::Pairwise));
-        let of_orders = if pairwise.is_some() { share / 4 } else { share };
-        let of_orders = if monitor.has(Stage::Promotion) { of_orders } else { 0 };
+        let mut pairwise = pairwise.filter(|_| monitor.has(Stage::Pairwise));
+        // With one stream, ejection alone finds smaller pools.
+        let of_orders = match &pairwise {
+            _ if !monitor.has(Stage::Promotion) => 0,
+            Some(_) if instance.streams() == 1 => 0,
+            Some(_) => share / 4,
+            None => share,
+        };
         let nodes = promote(&instance, packed, bound, of_orders, &mut monitor);
         monitor.add(nodes);
         if let Some(pairwise) = &mut pairwise

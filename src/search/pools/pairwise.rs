@@ -19,7 +19,7 @@ use crate::{
         control::descent::{Attempt, Attempts, Packer, descend_from},
         first_fit::Packed,
         pool_instance::{PoolInstance, Times},
-        pools::shelf::clashes,
+        pools::{cliques::Graph, shelf::clashes},
         ranges::merge,
         repack::{near, on_top},
         state::fingerprint::scramble,
@@ -98,6 +98,31 @@ impl<'a> Pairwise<'a> {
             nodes: compared as u64 / WORK_PER_NODE,
             seed: 0,
         })
+    }
+
+    /// A lower bound of the pool, in bytes: this one, or the bytes of bodies any two of which lie side by side.
+    pub fn bound(&self, bound: Bytes) -> Bytes {
+        let bodies = self.instance.bodies;
+        let sizes: Vec<(Bytes, Bytes)> =
+            bodies.iter().map(|body| self.instance.problem.sizes_alone(body)).collect();
+        let beside = |body: usize| {
+            let clashes = self.clashes.0[body].iter();
+            let is_whole = move |clash: &&Clash| {
+                clash.other < body
+                    && clash.low <= -self.extent(body)
+                    && clash.high >= self.extent(clash.other)
+            };
+            clashes.filter(is_whole).map(move |clash| (clash.other, body))
+        };
+        // The bytes and the cells of the alignment have heaviest sets of their own.
+        let heaviest = |size: fn(&(Bytes, Bytes)) -> Bytes| {
+            let weights: Vec<Bytes> = sizes.iter().map(size).collect();
+            Graph::new(&weights, (0..bodies.len()).flat_map(beside)).heaviest(0)
+        };
+        let plain = heaviest(|size| size.0);
+        let is_aligned = sizes.iter().any(|&(plain, aligned)| aligned > plain);
+        let aligned = if is_aligned { heaviest(|size| size.1) } else { 0 };
+        bound.max(self.instance.problem.bytes_beside(plain, aligned))
     }
 
     /// Improves a packing until the budget is spent, and then with more nodes on top while the pool is more than a

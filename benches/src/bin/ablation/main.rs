@@ -85,10 +85,10 @@ fn rows<'a>(families: impl IntoIterator<Item = &'a Family>, without: Without) ->
 fn concerns(stage: Stage, family: &Family) -> bool {
     use Stage::{
         Assignment, Cores, Exact, FewerOverwrites, FirstFitOrders, Guided, AroundPins, PeakRepair,
-        MoreCores, Orders, Pairwise, Pinned, Promotion, PinRepair, Relaxed, Rounded,
+        Cliques, MoreCores, Orders, Pairwise, Pinned, Promotion, PinRepair, Relaxed, Rounded,
     };
     let names: &[&str] = match stage {
-        Relaxed | FirstFitOrders | Promotion | Pairwise | Assignment => {
+        Relaxed | FirstFitOrders | Promotion | Cliques | Pairwise | Assignment => {
             &["pins", "fixed", "holes", "streams", "pools"]
         }
         Pinned | PinRepair | AroundPins => &["pins", "fixed"],

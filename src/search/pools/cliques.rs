@@ -1,0 +1,161 @@
+//! A bound for one pool in which chunks need no bytes for a while: bodies any two of which need all of their bytes at
+//! some time lie side by side, even if they are never all alive together.
+//!
+//! **Idea.** The heaviest such set is a clique of a graph, found by branch and bound. Bodies that need not lie side by
+//! side with each other have one *colour*, and a clique has one body of each colour at most, so the heaviest bodies of
+//! all colours together weigh no less than any clique. Every clique found is a bound, so the search may end at any time.
+//!
+//! **Source.** Weighted colours as in Babel, *A fast algorithm for the maximum weight clique problem*, 1994.
+
+use crate::Bytes;
+
+/// The bodies that are examined in all colourings.
+const MAX_WORK: usize = 8_000_000;
+
+/// Which bodies must lie side by side, and what each weighs. Heavier bodies come first.
+pub struct Graph {
+    weights: Vec<Bytes>,
+    adjacent: Vec<Set>,
+}
+
+/// A set of bodies, a bit for each.
+type Set = Vec<u64>;
+
+/// A state of the search: a clique, and the bodies that lie beside all of it, each with a bound on the weight of those
+/// of them that come before it in this list, and its own.
+struct State {
+    weight: Bytes,
+    open: Set,
+    coloured: Vec<(usize, Bytes)>,
+}
+
+impl Graph {
+    /// The graph of bodies with these weights, and of the pairs that lie side by side.
+    pub fn new(weights: &[Bytes], pairs: impl Iterator<Item = (usize, usize)>) -> Self {
+        let count = weights.len();
+        let mut order: Vec<usize> = (0..count).collect();
+        order.sort_by_key(|&body| std::cmp::Reverse(weights[body]));
+        let mut place = vec![0; count];
+        for (at, &body) in order.iter().enumerate() {
+            place[body] = at;
+        }
+        let mut adjacent = vec![vec![0; count.div_ceil(64)]; count];
+        for (first, second) in pairs {
+            let (first, second) = (place[first], place[second]);
+            adjacent[first][second / 64] |= 1 << (second % 64);
+            adjacent[second][first / 64] |= 1 << (first % 64);
+        }
+        Self { weights: order.iter().map(|&body| weights[body]).collect(), adjacent }
+    }
+
+    /// The weight of the heaviest clique found, or `above` if none is heavier.
+    pub fn heaviest(&self, above: Bytes) -> Bytes {
+        let mut best =
+            (0..self.weights.len()).map(|first| self.greedy(first)).fold(above, Bytes::max);
+        let mut all = vec![0; self.weights.len().div_ceil(64)];
+        (0..self.weights.len()).for_each(|body| all[body / 64] |= 1 << (body % 64));
+        let mut work = 0;
+        let mut states = vec![self.state(0, all, &mut best, &mut work)];
+        while let Some(state) = states.last_mut() {
+            let next = state.coloured.pop().filter(|&(_, bound)| state.weight + bound > best);
+            let Some((body, _)) = next.filter(|_| work < MAX_WORK) else {
+                states.pop();
+                continue;
+            };
+            let weight = state.weight + self.weights[body];
+            let open = self.beside(&state.open, body);
+            state.open[body / 64] &= !(1 << (body % 64));
+            let state = self.state(weight, open, &mut best, &mut work);
+            states.push(state);
+        }
+        best
+    }
+
+    /// The bodies of a set that lie beside another one.
+    fn beside(&self, set: &Set, body: usize) -> Set {
+        set.iter().zip(&self.adjacent[body]).map(|(a, b)| a & b).collect()
+    }
+
+    /// The weight of a clique with this body, to which the heaviest possible body is added again and again.
+    fn greedy(&self, first: usize) -> Bytes {
+        let (mut weight, mut open) = (self.weights[first], self.adjacent[first].clone());
+        while let Some(body) = first_of(&open) {
+            weight += self.weights[body];
+            open = self.beside(&open, body);
+        }
+        weight
+    }
+
+    /// Colours the bodies that may be added to a clique. If each has a colour of its own, all can be added.
+    fn state(&self, weight: Bytes, open: Set, best: &mut Bytes, work: &mut usize) -> State {
+        let (mut coloured, mut left) = (Vec::new(), open.clone());
+        let (mut bound, mut colours) = (0, 0);
+        while let Some(first) = first_of(&left) {
+            // Heavier bodies come first, so the first of a colour is its heaviest.
+            bound += self.weights[first];
+            colours += 1;
+            let mut same = left.clone();
+            while let Some(body) = first_of(&same) {
+                coloured.push((body, bound));
+                left[body / 64] &= !(1 << (body % 64));
+                same[body / 64] &= !(1 << (body % 64));
+                same.iter_mut().zip(&self.adjacent[body]).for_each(|(a, b)| *a &= !b);
+            }
+        }
+        *work += coloured.len();
+        if colours == coloured.len() {
+            *best = (*best).max(weight + bound);
+            coloured.clear();
+        }
+        State { weight, open, coloured }
+    }
+}
+
+/// The first body of a set.
+fn first_of(set: &Set) -> Option<usize> {
+    let word = set.iter().position(|&bits| bits != 0)?;
+    Some(word * 64 + set[word].trailing_zeros() as usize)
+}
+
+#[cfg(test)]
+mod tests {
+    use arbitrary::Result;
+
+    use super::*;
+
+    /// Compares with all sets of bodies.
+    #[test]
+    fn the_heaviest_clique_is_found() {
+        arbtest::arbtest(|random| {
+            let count = random.int_in_range(1..=12)?;
+            let weights: Vec<Bytes> =
+                (0..count).map(|_| random.int_in_range(0..=9)).collect::<Result<_>>()?;
+            let share = random.int_in_range(0..=9)?;
+            let mut pairs = Vec::new();
+            for second in 0..count {
+                for first in 0..second {
+                    if random.int_in_range(0..=9)? < share {
+                        pairs.push((first, second));
+                    }
+                }
+            }
+            let is_clique = |set: u32| {
+                let has = |body: usize| set >> body & 1 == 1;
+                let beside = |first, second| pairs.contains(&(first, second));
+                (0..count).all(|second| {
+                    (0..second).all(|first| !has(first) || !has(second) || beside(first, second))
+                })
+            };
+            let weight = |set: u32| -> Bytes {
+                (0..count).filter(|at| set >> at & 1 == 1).map(|at| weights[at]).sum()
+            };
+            let sets = (0..1 << count).filter(|&set| is_clique(set));
+            let most = sets.map(weight).max().unwrap();
+            let graph = Graph::new(&weights, pairs.iter().copied());
+            assert_eq!(graph.heaviest(0), most);
+            assert_eq!(graph.heaviest(most + 3), most + 3);
+            Ok(())
+        })
+        .budget_ms(500);
+    }
+}
