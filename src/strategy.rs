@@ -1,4 +1,4 @@
-//! The table of all planners. To add a planner, add a file, a row here and a line in `unconstrained`.
+//! The table of all planners. To add a planner, add a file, a row here and a line in the match in `baselines`.
 
 use std::{fmt, str::FromStr};
 

@@ -28,7 +28,7 @@ const SHARE: u64 = 100 * UNIT;
 /// The same if some bodies cannot move: with 100 or 15, fewer problems with pins were proven.
 const SHARE_WITH_FIXED: u64 = 30 * UNIT;
 
-/// The searches of a core that fail in turn before a narrower core is packed repack.
+/// The searches of a core that fail in turn before a narrower core is repacked.
 const PATIENCE: u32 = 6;
 
 /// Some sections of an instance.

@@ -70,7 +70,7 @@ impl Pin {
     }
 }
 
-/// Sections in which all items are packed repack.
+/// Sections in which all items are repacked.
 struct Window {
     sections: Range<usize>,
     /// By item: the offset of its pin, if that must hold.

@@ -197,7 +197,7 @@ impl TfliteOptions {
 /// assert_eq!(scratch.of("CONV_2D", 0, 7), Some(&[2304][..]));
 /// assert_eq!(scratch.of("SOFTMAX", 0, 4), Some(&[1024, 16][..]));
 /// assert_eq!(scratch.of("CONV_2D", 1, 0), Some(&[0][..]));
-/// # Ok::<(), memplan::import::tflite::LineError>(())
+/// # Ok::<(), memplan::import::LineError>(())
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ScratchSizes {

@@ -257,7 +257,7 @@ impl<'a> BodyBuilder<'a> {
         Ok(Resolved { bodies: self.finish()?, refused })
     }
 
-    /// Honours a request, or changes nothing and returns the reason.
+    /// Accepts a request, or changes nothing and returns the reason.
     fn attempt(&mut self, request: Request) -> Result<(), RejectReason> {
         if self.closes_ring(request) {
             return Err(RejectReason::NotBefore);
@@ -265,7 +265,7 @@ impl<'a> BodyBuilder<'a> {
         self.overwrite(request).map_err(JoinError::reject_reason)
     }
 
-    /// Honours a request, or changes nothing and returns the error.
+    /// Accepts a request, or changes nothing and returns the error.
     fn overwrite(&mut self, request: Request) -> Result<(), JoinError> {
         let (new, old) = (request.overwriter, request.overwritten);
         let link = Link { overwritten: old, offset: request.offset, below: request.below };
