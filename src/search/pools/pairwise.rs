@@ -21,7 +21,7 @@ use crate::{
         pool_instance::{PoolInstance, Times},
         pools::{cliques::Graph, shelf::clashes},
         ranges::merge,
-        repack::{near, on_top},
+        repack::on_top,
         state::fingerprint::scramble,
     },
 };
@@ -31,6 +31,9 @@ const LEVELS: [u64; 4] = [32, 48, 56, 60];
 
 /// A first attempt has this many times the nodes that placing all bodies takes.
 const PLACINGS: u64 = 20;
+
+/// The nodes on top of the effort are spent while the pool is further above the bound than one in this many of its bytes.
+const NEAR: Bytes = 400;
 
 /// The most nodes on top of the effort, which take about a second.
 const MAX_ON_TOP: u64 = 750_000;
@@ -125,8 +128,8 @@ impl<'a> Pairwise<'a> {
         bound.max(self.instance.problem.bytes_beside(plain, aligned))
     }
 
-    /// Improves a packing until the budget is spent, and then with more nodes on top while the pool is more than a
-    /// percent above the bound; returns the nodes.
+    /// Improves a packing until the budget is spent, and then with more nodes on top while the pool is not
+    /// [near](NEAR) the bound; returns the nodes.
     pub fn improve(
         &mut self,
         best: &mut Packed,
@@ -135,7 +138,7 @@ impl<'a> Pairwise<'a> {
         monitor: &mut Monitor<'_>,
     ) -> u64 {
         self.descend(best, (bound, bound), budget, monitor);
-        let near = near(bound);
+        let near = bound.saturating_add(bound / NEAR);
         if more > 0 && best.objective[1] > near.into() && !monitor.stopped() {
             self.descend(best, (bound, near), budget.saturating_add(more), monitor);
         }
@@ -424,10 +427,10 @@ mod tests {
         assert!(gained > 0);
     }
 
-    /// The whole search gives them by default. Few problems as small as this one need them.
+    /// The whole search gives them by default.
     #[test]
     fn the_default_effort_packs_lower_than_the_same_effort_when_it_is_given() {
-        let problem = with_holes(1);
+        let problem = holes(300, 120, 1);
         let pool = |limits: Limits| {
             let layout = Strategy::Best.layout(&problem, &limits, Observer::default()).unwrap();
             layout.pool_size(&problem)
@@ -438,11 +441,16 @@ mod tests {
 
     /// Chunks of which one in three needs no bytes in the middle of its life.
     fn with_holes(seed: u64) -> Problem {
+        holes(100, 20, seed)
+    }
+
+    /// As many chunks as that, over as many steps, with lives of up to so many.
+    fn holes(chunks: u64, lives: u64, seed: u64) -> Problem {
         let mut roll = dice(seed);
         let mut problem = Problem::builder().alignment(1 << (2 * (seed % 3)));
-        for _ in 0..100 {
-            let begin = roll(100);
-            let end = begin + 3 + roll(20);
+        for _ in 0..chunks {
+            let begin = roll(chunks);
+            let end = begin + 3 + roll(lives);
             let chunk = problem.chunk(begin..end, 1 + roll(400));
             if roll(3) == 0 {
                 problem.hole(chunk, begin + 1 + roll(end - begin - 2)..end - 1);
