@@ -25,6 +25,8 @@ pub struct Limits {
     /// least as good as with one for the same nodes; which of several equally good answers is found
     /// depends on the machine.
     pub threads: usize,
+    /// The default effort counts this many times.
+    pub(crate) times: u64,
     /// How long ago the time was over, if it has run out.
     pub(crate) late: Duration,
     /// The stages that are switched off, to measure what they gain.
@@ -50,6 +52,7 @@ impl Default for Limits {
             nodes: None,
             time: None,
             threads: 1,
+            times: 1,
             late: Duration::ZERO,
             without: Without::default(),
         }
@@ -86,6 +89,11 @@ impl Limits {
         self.nodes.is_none()
     }
 
+    /// The limits with this many times the default effort.
+    pub(crate) const fn times(self, times: u64) -> Self {
+        Self { times, ..self }
+    }
+
     /// Returns whether only the time is limited.
     pub(crate) const fn is_time_alone(&self) -> bool {
         self.nodes.is_none() && self.time.is_some()
@@ -95,7 +103,7 @@ impl Limits {
     pub(crate) const fn effort(&self) -> u64 {
         match self.nodes {
             Some(nodes) => nodes,
-            None => NODES,
+            None => NODES.saturating_mul(self.times),
         }
     }
 
@@ -107,7 +115,8 @@ impl Limits {
         }
         let percent = u128::from(best - lower_bound) * 100 / u128::from(lower_bound.max(1));
         let more = u64::try_from(percent).unwrap_or(u64::MAX).saturating_mul(NODES_PER_PERCENT);
-        self.nodes(NODES.max(more.saturating_add(NODES).min(MAX_NODES) / weight))
+        let nodes = NODES.max(more.saturating_add(NODES).min(MAX_NODES) / weight);
+        self.nodes(nodes.saturating_mul(self.times))
     }
 
     /// Searches with this many threads.

@@ -133,7 +133,7 @@ impl Prepared<'_> {
 /// The limits of a search for a small pool with gathered inputs inside their outputs.
 fn gathered_limits(strategy: Strategy, mut limits: Limits) -> Limits {
     if strategy == Strategy::Best {
-        limits.nodes = limits.nodes.or(Some(GATHERED_NODES));
+        limits.nodes = limits.nodes.or(Some(GATHERED_NODES.saturating_mul(limits.times)));
     }
     limits
 }

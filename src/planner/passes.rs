@@ -1,5 +1,5 @@
 //! Passes: with a time limit alone, everything is planned with the default effort first, and then again with more and
-//! more nodes until the time is over. So more time never leads to a larger pool than the default effort, and each stage
+//! more effort until the time is over. So more time never leads to a larger pool than the default effort, and each stage
 //! of a search has its share of the nodes.
 
 use std::{
@@ -9,13 +9,10 @@ use std::{
 
 use crate::{Bytes, Limits, Observer, Progress};
 
-/// The nodes of the second pass, a few times the default effort.
-const SECOND: u64 = 8_000_000;
-
-/// Each later pass has this many times the nodes of the one before.
+/// Each pass has this many times the effort of the one before.
 const GROWTH: u64 = 8;
 
-/// Runs passes until the result is final, the time is over or the caller cancels. A pass with many times the nodes of
+/// Runs passes until the result is final, the time is over or the caller cancels. A pass with many times the effort of
 /// the one before that takes less than twice its time had nothing left to search, so no pass follows.
 pub(super) fn in_passes<T>(
     limits: Limits,
@@ -36,7 +33,7 @@ pub(super) fn in_passes<T>(
     };
     let reported = observer.progress.map_or(observer, |_| observer.progress(&report));
     let mut result = pass(limits, reported);
-    let (mut nodes, mut before) = (SECOND, Duration::ZERO);
+    let (mut times, mut before) = (GROWTH, Duration::ZERO);
     loop {
         let left = limits.after(start);
         let cancelled = observer.cancel.is_some_and(|cancel| cancel.load(Ordering::Relaxed));
@@ -45,12 +42,12 @@ pub(super) fn in_passes<T>(
         }
         totals.end_pass();
         let began = Instant::now();
-        result = better(result, pass(left.nodes(nodes), reported));
+        result = better(result, pass(left.times(times), reported));
         let took = began.elapsed();
         if took < 2 * before {
             return result;
         }
-        (nodes, before) = (nodes.saturating_mul(GROWTH), took);
+        (times, before) = (times.saturating_mul(GROWTH), took);
     }
 }
 
@@ -101,7 +98,7 @@ mod tests {
         let observer = Observer::default().progress(&report);
         let pass = |given: Limits, observer: Observer<'_>| {
             let mut limits = limits.lock().unwrap();
-            limits.push(given.nodes);
+            limits.push(given.times);
             let best = [30, 40, 20][limits.len() - 1];
             let report = observer.progress.unwrap();
             report(&Progress { nodes: 5, best, lower_bound: 30 - best / 2 });
@@ -109,7 +106,7 @@ mod tests {
         };
         let hour = Limits::default().time(Duration::from_hours(1));
         assert_eq!(in_passes(hour, observer, pass, |&best| best == 20, u64::min), 20);
-        assert_eq!(*limits.lock().unwrap(), [None, Some(8_000_000), Some(64_000_000)]);
+        assert_eq!(*limits.lock().unwrap(), [1, 8, 64]);
         assert_eq!(*reports.lock().unwrap(), [(5, 30, 15), (10, 30, 15), (15, 20, 20)]);
     }
 

@@ -255,7 +255,7 @@ fn is_repaired(layout: &Layout) -> bool {
 
 /// Returns whether a problem is small enough to be searched within these limits.
 fn is_searched(problem: &Problem, limits: &Limits) -> bool {
-    !limits.is_default() || problem.roots().nth(MAX_SEARCHED).is_none()
+    !limits.is_default() || limits.times > 1 || problem.roots().nth(MAX_SEARCHED).is_none()
 }
 
 /// Returns whether a candidate compares every pair of conflicting chains.

@@ -33,12 +33,8 @@ const MAX_EJECTED: u64 = 80_000_000;
 
 /// Searches crowded cores until the effort is spent or the pool is proven. A small core is often
 /// packed at the bound at once, and the chains of less crowded steps have room enough around it.
-pub fn search_cores(
-    search: &mut Search<'_, '_>,
-    roots: &[ChunkId],
-    limits: &Limits,
-    is_default: bool,
-) {
+pub fn search_cores(search: &mut Search<'_, '_>, roots: &[ChunkId], nodes: u64, given: &Limits) {
+    let limits = given.nodes(nodes);
     // Use the live bytes, not the raised bound: each core contains the one before, and the peak.
     let live = search.solution.lower_bound;
     let mut left = limits.effort().min(FIRST_SHARE);
@@ -70,7 +66,7 @@ pub fn search_cores(
     let mut limits = limits.nodes(limits.effort().saturating_sub(FIRST_SHARE));
     if let Some(mut repack) = Repack::new(search, roots) {
         let nodes = (limits.effort() / 2).min(MAX_EJECTED);
-        let ejected = repack.eject(search, nodes, repack.on_top(is_default));
+        let ejected = repack.eject(search, nodes, repack.on_top(given));
         limits = limits.nodes(limits.effort().saturating_sub(ejected));
     }
     if search.is_over() {

@@ -66,6 +66,8 @@ pub fn simulate(problem: &Problem, monitor: &mut Monitor<'_>) -> Solution {
 
 /// Searches the whole problem, or, if it is large, one crowded core after the other.
 pub fn search(search: &mut Search<'_, '_>, limits: &Limits) {
+    // After the first pass, each stage goes on as long as it can, because ejection gains more the longer it runs.
+    let limits = &if limits.times > 1 { limits.nodes(u64::MAX) } else { *limits };
     let roots: Vec<_> = search.problem.roots().collect();
     let scaled_to_gap = |search: &Search<'_, '_>, weight| {
         let Solution { lower_bound, pool_size, .. } = *search.solution;
@@ -112,9 +114,7 @@ fn search_further(
         if limits.is_default() {
             nodes += LARGER_EFFORT;
         }
-        let is_default = limits.is_default();
-        let limits = limits.nodes(nodes);
-        search_cores(search, roots, &limits, is_default);
+        search_cores(search, roots, nodes, limits);
         return;
     }
     let weight = node_weight(roots.len());
@@ -147,7 +147,7 @@ fn search_in_turns(
     let effort = limits.scaled_to_gap(lower_bound, pool_size, 1).effort();
     let effort = effort.saturating_sub(spent);
     let has_staircases = repack.has_staircases();
-    let (mut left, mut more) = (effort, repack.on_top(limits.is_default()));
+    let (mut left, mut more) = (effort, repack.on_top(limits));
     let is_guided =
         limits.is_default() && !has_staircases && (2 * SMALL..=MEDIUM).contains(&roots.len());
     let mut tightened = match has_staircases {
@@ -155,7 +155,7 @@ fn search_in_turns(
         false if is_guided => effort / BEFORE_CORES,
         false => SHORT,
     };
-    let mut ejected = repack.on_top(true).max(FIRST_EJECTED);
+    let mut ejected = repack.on_top(&Limits::default()).max(FIRST_EJECTED);
     while left > 0 {
         let limits = limits.nodes(left.min(tightened));
         let found = tighten_and_complete(search, roots, &limits);

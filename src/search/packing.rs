@@ -21,6 +21,9 @@ use crate::{
 /// The blocks of a perfect packing have one in this many nodes of the effort.
 const OF_BLOCKS: u64 = 64;
 
+/// The most of these nodes. More seldom pack blocks that fewer do not.
+const MAX_OF_BLOCKS: u64 = 1_000_000;
+
 /// The best packing so far.
 pub struct Packing<'a> {
     pub inst: &'a Instance,
@@ -72,7 +75,8 @@ impl<'a> Packing<'a> {
         let bound = self.snapshot.bound;
         let snapshot = Snapshot { bound, best: bound + self.inst.align };
         let mut packing = Packing { inst: &blocks, snapshot, offsets: None, whole: self.whole };
-        let nodes = packing.tighten((effort / OF_BLOCKS).max(1), 1, monitor);
+        let nodes = (effort / OF_BLOCKS).clamp(1, MAX_OF_BLOCKS);
+        let nodes = packing.tighten(nodes, 1, monitor);
         if let Some(offsets) = packing.offsets {
             self.snapshot.best = bound;
             self.offsets = Some(contraction.offsets(&offsets));

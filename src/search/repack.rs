@@ -10,13 +10,13 @@ use crate::search::{
     state::instance::Instance,
     under_way::Search,
 };
-use crate::{Bytes, monitor::Monitor, plan::Layout, problem::ChunkId};
+use crate::{Bytes, Limits, monitor::Monitor, plan::Layout, problem::ChunkId};
 
 /// By default, ejection comes on top of the effort, with as many nodes as this many first attempts, up to a limit.
 const ON_TOP: u64 = 25;
 
 /// The most nodes on top of the effort.
-const MAX_ON_TOP: u64 = 3_200_000;
+pub const MAX_ON_TOP: u64 = 3_200_000;
 
 /// Repacks all chains of a problem.
 pub struct Repack {
@@ -39,8 +39,8 @@ impl Repack {
     }
 
     /// The nodes that come on top of the effort.
-    pub fn on_top(&self, is_default: bool) -> u64 {
-        on_top(self.ejection.share(), is_default)
+    pub fn on_top(&self, limits: &Limits) -> u64 {
+        on_top(self.ejection.share(), MAX_ON_TOP, limits)
     }
 
     /// If the pool is more than a percent above the bound, repacks all chains, and lets those that do not fit
@@ -102,7 +102,8 @@ pub fn near(bound: Bytes) -> Bytes {
     bound.saturating_add(bound / 100)
 }
 
-/// The nodes of ejection that come on top of the effort, with first attempts of this many nodes.
-pub fn on_top(share: u64, is_default: bool) -> u64 {
-    if is_default { share.saturating_mul(ON_TOP).min(MAX_ON_TOP) } else { 0 }
+/// The nodes of ejection that come on top of the default effort, with first attempts of this many nodes.
+pub fn on_top(share: u64, most: u64, limits: &Limits) -> u64 {
+    let nodes = share.saturating_mul(ON_TOP).min(most).saturating_mul(limits.times);
+    if limits.is_default() { nodes } else { 0 }
 }

@@ -22,7 +22,7 @@ use crate::{
         first_fit::Packed,
         packing::Packing,
         pool_instance::PoolInstance,
-        repack::on_top,
+        repack::{MAX_ON_TOP, on_top},
         repair_pins::PinRepair,
         schedule::{HUGE, LARGE},
         state::instance::{Instance, Outline},
@@ -75,7 +75,8 @@ pub fn tighten(
     if !bound.is_multiple_of(step) {
         return None;
     }
-    let usual = Limits::default().scaled_to_gap(bound, best, 1).effort() * TIMES;
+    let usual = Limits { nodes: None, ..*limits }.scaled_to_gap(bound, best, 1);
+    let usual = usual.effort().saturating_mul(TIMES);
     let effort = match limits.nodes {
         None => usual,
         Some(nodes) => (nodes / 2).min(MAX_NODES),
@@ -148,7 +149,7 @@ fn eject(
     }
     let Some(mut packer) = Ejection::new(packing.inst) else { return 0 };
     let share = packer.share();
-    let all = nodes + on_top(share, true).min(most_on_top);
+    let all = nodes + on_top(share, MAX_ON_TOP, &Limits::default()).min(most_on_top);
     if packer.placing() > all {
         return 0;
     }

@@ -69,7 +69,7 @@ pub fn layout(
         [_, size] => *size <= u128::from(bound),
         _ => false,
     });
-    let mut budget = limits.nodes.unwrap_or(NODES);
+    let mut budget = limits.nodes.unwrap_or(NODES.saturating_mul(limits.times));
     if is_at_bound || budget == 0 {
         return first.map(|packed| layout_of(&packed.places));
     }
@@ -116,7 +116,7 @@ pub fn layout(
         if let Some(pairwise) = &mut pairwise
             && !monitor.stopped()
         {
-            let more = pairwise.on_top(limits.is_default());
+            let more = pairwise.on_top(limits);
             let nodes = pairwise.improve(packed, bound, (share - of_orders, more), &mut monitor);
             monitor.add(nodes);
         }

@@ -10,7 +10,7 @@ use crate::search::schedule::{MAX_CLASHES, WORK_PER_NODE};
 use std::{borrow::Cow, collections::BinaryHeap};
 
 use crate::{
-    Bytes,
+    Bytes, Limits,
     monitor::Monitor,
     plan::Layout,
     problem::constraints::Place,
@@ -146,8 +146,8 @@ impl<'a> Pairwise<'a> {
     }
 
     /// The nodes that come on top of the effort.
-    pub fn on_top(&self, is_default: bool) -> u64 {
-        on_top(self.share(), is_default).min(MAX_ON_TOP)
+    pub fn on_top(&self, limits: &Limits) -> u64 {
+        on_top(self.share(), MAX_ON_TOP, limits)
     }
 
     /// Packs all bodies below lower and lower limits, until there are this many nodes, or the pool is small enough.
@@ -413,10 +413,11 @@ mod tests {
             let mut monitor = Monitor::new(&Limits::default(), Observer::default());
             let first = first_fit::packed(&instance, &mut monitor).unwrap();
             let bound = problem.lower_bound().bytes;
-            let [given, default] = [false, true].map(|is_default| {
+            let given = Limits::default().nodes(2_000);
+            let [given, default] = [given, Limits::default()].map(|limits| {
                 let mut packed = first.clone();
                 let mut pairwise = Pairwise::new(&instance).unwrap();
-                let more = pairwise.on_top(is_default);
+                let more = pairwise.on_top(&limits);
                 let nodes = pairwise.improve(&mut packed, bound, (2_000, more), &mut monitor);
                 assert!(nodes < 3_000 + more, "{nodes} with {more} on top");
                 packed.objective[1]

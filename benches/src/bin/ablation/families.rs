@@ -14,10 +14,7 @@ use memplan::{
     Bytes, Input, Limits, Observer, Problem, Step, Strategy,
     import::{Format, ImportOptions, read_input},
     lower::{LoweringOptions, lower},
-    problem::{
-        ProblemBuilder,
-        Pool, PoolId,
-    },
+    problem::{Pool, PoolId, ProblemBuilder},
     search::{Stage, Without},
 };
 use tilings::{guillotine, pinwheel};

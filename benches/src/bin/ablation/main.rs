@@ -84,8 +84,8 @@ fn rows<'a>(families: impl IntoIterator<Item = &'a Family>, without: Without) ->
 /// The families on which a stage can change anything.
 fn concerns(stage: Stage, family: &Family) -> bool {
     use Stage::{
-        Assignment, Cores, Exact, FewerOverwrites, FirstFitOrders, Guided, AroundPins, PeakRepair,
-        Cliques, MoreCores, Orders, Pairwise, Pinned, Promotion, PinRepair, Relaxed, Rounded,
+        AroundPins, Assignment, Cliques, Cores, Exact, FewerOverwrites, FirstFitOrders, Guided,
+        MoreCores, Orders, Pairwise, PeakRepair, PinRepair, Pinned, Promotion, Relaxed, Rounded,
     };
     let names: &[&str] = match stage {
         Relaxed | FirstFitOrders | Promotion | Cliques | Pairwise | Assignment => {
