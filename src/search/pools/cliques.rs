@@ -9,8 +9,8 @@
 
 use crate::Bytes;
 
-/// The bodies that are examined in all colourings.
-const MAX_WORK: usize = 8_000_000;
+/// The words of sets that are examined: some hundredths of a second of work.
+const MAX_WORK: usize = 40_000_000;
 
 /// Which bodies must lie side by side, and what each weighs. Heavier bodies come first.
 pub struct Graph {
@@ -50,11 +50,15 @@ impl Graph {
 
     /// The weight of the heaviest clique found, or `above` if none is heavier.
     pub fn heaviest(&self, above: Bytes) -> Bytes {
-        let mut best =
-            (0..self.weights.len()).map(|first| self.greedy(first)).fold(above, Bytes::max);
+        let (mut best, mut work) = (above, 0);
+        for first in 0..self.weights.len() {
+            // At most half of the work, the heaviest bodies first.
+            if work < MAX_WORK / 2 {
+                best = best.max(self.greedy(first, &mut work));
+            }
+        }
         let mut all = vec![0; self.weights.len().div_ceil(64)];
         (0..self.weights.len()).for_each(|body| all[body / 64] |= 1 << (body % 64));
-        let mut work = 0;
         let mut states = vec![self.state(0, all, &mut best, &mut work)];
         while let Some(state) = states.last_mut() {
             let next = state.coloured.pop().filter(|&(_, bound)| state.weight + bound > best);
@@ -77,11 +81,12 @@ impl Graph {
     }
 
     /// The weight of a clique with this body, to which the heaviest possible body is added again and again.
-    fn greedy(&self, first: usize) -> Bytes {
+    fn greedy(&self, first: usize, work: &mut usize) -> Bytes {
         let (mut weight, mut open) = (self.weights[first], self.adjacent[first].clone());
         while let Some(body) = first_of(&open) {
             weight += self.weights[body];
             open = self.beside(&open, body);
+            *work += open.len();
         }
         weight
     }
@@ -102,7 +107,7 @@ impl Graph {
                 same.iter_mut().zip(&self.adjacent[body]).for_each(|(a, b)| *a &= !b);
             }
         }
-        *work += coloured.len();
+        *work += coloured.len() * open.len();
         if colours == coloured.len() {
             *best = (*best).max(weight + bound);
             coloured.clear();
