@@ -89,6 +89,11 @@ impl Limits {
         self.nodes.is_none()
     }
 
+    /// Returns whether neither an effort nor a time is set.
+    pub(crate) const fn is_unlimited(&self) -> bool {
+        self.nodes.is_none() && self.time.is_none()
+    }
+
     /// The limits with this many times the default effort.
     pub(crate) const fn times(self, times: u64) -> Self {
         Self { times, ..self }

@@ -104,7 +104,7 @@ impl Recompute<'_> {
             let mut search = Search::new(model, budget, effort);
             search.least_cost = cost_bound;
             search.run(&[]);
-            if self.limits.is_default() {
+            if self.limits.is_unlimited() {
                 search.swap();
             }
             let choice = search.best.take().unwrap_or_else(|| search.least.clone());

@@ -210,7 +210,7 @@ impl Recompute<'_> {
         let usual = usual_nodes(&model);
         let find = |nodes| self.find(&model, Sequences { given, flat }, &mut self.work(nodes));
         match find(usual)? {
-            Recomputed::NotFound { .. } if self.limits.is_default() && usual < PATIENT_NODES => {
+            Recomputed::NotFound { .. } if self.limits.is_unlimited() && usual < PATIENT_NODES => {
                 find(PATIENT_NODES)
             }
             found => Ok(found),
@@ -219,7 +219,8 @@ impl Recompute<'_> {
 
     /// The work of a search that usually takes this many nodes.
     fn work(&self, usual: u64) -> Effort<'_> {
-        let limits = if self.limits.is_default() { self.limits.nodes(usual) } else { self.limits };
+        let limits =
+            if self.limits.is_unlimited() { self.limits.nodes(usual) } else { self.limits };
         let mut effort = Effort::new(&limits, self.observer, (VISITS_PER_NODE, usual));
         effort.best = Bytes::MAX;
         effort.spend(0);
