@@ -70,6 +70,7 @@ pub mod search;
 #[path = "../tests/common/seeds.rs"]
 mod seeds;
 pub mod sequence;
+mod sets;
 mod steps;
 mod strategy;
 pub mod verify;

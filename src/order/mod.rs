@@ -48,13 +48,13 @@ mod nearest;
 mod operands;
 mod overwrites;
 mod search;
-mod sets;
 mod symmetry;
 #[cfg(test)]
 mod tests;
 mod trees;
 mod windows;
 
+use crate::sets::{self, narrow};
 use crate::{
     Bytes, Limits, Observer, OpSequence, ProblemError, SequenceError,
     effort::Effort,
@@ -65,7 +65,6 @@ use crate::{
     problem::align_up,
 };
 use model::Model;
-use sets::narrow;
 
 /// Options of [`reorder`].
 #[derive(Clone, Debug)]

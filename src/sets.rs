@@ -1,25 +1,25 @@
-//! Sets of operators as bits.
+//! Sets of operators or bodies as bits.
 
-pub(super) use crate::lists::{Lists, NOBODY, narrow};
+pub(crate) use crate::lists::{Lists, NOBODY, narrow};
 
-pub(super) fn words(bits: usize) -> usize {
+pub(crate) fn words(bits: usize) -> usize {
     bits.div_ceil(64)
 }
 
-pub(super) fn has(set: &[u64], item: u32) -> bool {
+pub(crate) fn has(set: &[u64], item: u32) -> bool {
     set[item as usize / 64] >> (item % 64) & 1 == 1
 }
 
-pub(super) fn insert(set: &mut [u64], item: u32) {
+pub(crate) fn insert(set: &mut [u64], item: u32) {
     set[item as usize / 64] |= 1 << (item % 64);
 }
 
-pub(super) fn remove(set: &mut [u64], item: u32) {
+pub(crate) fn remove(set: &mut [u64], item: u32) {
     set[item as usize / 64] &= !(1 << (item % 64));
 }
 
 /// The set of all numbers below `count`.
-pub(super) fn full(count: usize) -> Vec<u64> {
+pub(crate) fn full(count: usize) -> Vec<u64> {
     let mut set = vec![u64::MAX; words(count)];
     if let (Some(last), rest @ 1..) = (set.last_mut(), count % 64) {
         *last = (1 << rest) - 1;
@@ -28,7 +28,7 @@ pub(super) fn full(count: usize) -> Vec<u64> {
 }
 
 /// The items of `set` that are not in `other`, ascending.
-pub(super) fn difference(set: &[u64], other: &[u64]) -> Vec<u32> {
+pub(crate) fn difference(set: &[u64], other: &[u64]) -> Vec<u32> {
     let mut items = Vec::new();
     for (at, (&word, &other)) in set.iter().zip(other).enumerate() {
         let mut word = word & !other;
