@@ -2,9 +2,9 @@
 //! in one pool with holes, windows or parts.
 //!
 //! Under a limit, the bodies of the last packing stay, but for those that end above it, which wait. They are placed one
-//! after the other, the heaviest first, each where the bodies in its way weigh least; these are ejected and wait in turn
-//! (ejection chains; Glover 1996). The weight of a body is its extent, times the bodies that it clashes with, times one
-//! more than it was ejected.
+//! after the other, the heaviest first, each where the bodies in its way weigh least; these are ejected and wait in
+//! turn (ejection chains; Glover 1996). The weight of a body is its extent, times the bodies that it clashes with,
+//! times one more than it was ejected.
 
 use crate::search::schedule::{MAX_CLASHES, WORK_PER_NODE};
 use std::{borrow::Cow, collections::BinaryHeap};
@@ -21,7 +21,7 @@ use crate::{
         pool_instance::{PoolInstance, Times},
         pools::{cliques::Graph, shelf::clashes},
         ranges::merge,
-        repack::on_top,
+        repack::{near, on_top},
         state::fingerprint::scramble,
     },
 };
@@ -32,7 +32,8 @@ const LEVELS: [u64; 4] = [32, 48, 56, 60];
 /// A first attempt has this many times the nodes that placing all bodies takes.
 const PLACINGS: u64 = 20;
 
-/// The nodes on top of the effort are spent while the pool is further above the bound than one in this many of its bytes.
+/// On one stream, the nodes on top of the effort are spent until the pool exceeds the bound by no more than one in this
+/// many bytes.
 const NEAR: Bytes = 400;
 
 /// The most nodes on top of the effort, which take about a second.
@@ -138,7 +139,11 @@ impl<'a> Pairwise<'a> {
         monitor: &mut Monitor<'_>,
     ) -> u64 {
         self.descend(best, (bound, bound), budget, monitor);
-        let near = bound.saturating_add(bound / NEAR);
+        // On several streams, the bound is seldom this close to the best pool.
+        let near = match self.instance.streams() {
+            1 => bound.saturating_add(bound / NEAR),
+            _ => near(bound),
+        };
         if more > 0 && best.objective[1] > near.into() && !monitor.stopped() {
             self.descend(best, (bound, near), budget.saturating_add(more), monitor);
         }
@@ -445,7 +450,7 @@ mod tests {
         holes(100, 20, seed)
     }
 
-    /// As many chunks as that, over as many steps, with lives of up to so many.
+    /// This many chunks over the same number of steps, each with a life of up to `lives + 2` steps.
     fn holes(chunks: u64, lives: u64, seed: u64) -> Problem {
         let mut roll = dice(seed);
         let mut problem = Problem::builder().alignment(1 << (2 * (seed % 3)));
