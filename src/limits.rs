@@ -25,7 +25,7 @@ pub struct Limits {
     /// least as good as with one for the same nodes; which of several equally good answers is found
     /// depends on the machine.
     pub threads: usize,
-    /// The default effort counts this many times.
+    /// A search has this many times the default effort.
     pub(crate) times: u64,
     /// How long ago the time was over, if it has run out.
     pub(crate) late: Duration,
@@ -185,7 +185,8 @@ impl fmt::Debug for Observer<'_> {
 mod tests {
     use super::*;
 
-    /// Each percent of the gap adds 75 000 nodes, up to 1.5 million in all. The sum is divided by the weight of a node, but is never less than the base effort.
+    /// Each percent of the gap adds 75 000 nodes, up to 1.5 million in all. The sum is divided by the weight of a node,
+    /// but is never less than the base effort.
     #[test]
     fn the_default_effort_follows_the_gap_and_the_size() {
         let scaled_to_gap =

@@ -7,6 +7,6 @@
 pub struct LineError {
     /// The line, from 1.
     pub line: usize,
-    /// What is wrong there, and what to write instead.
+    /// The reason, with what to write instead.
     pub reason: String,
 }

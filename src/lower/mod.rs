@@ -129,8 +129,8 @@ pub fn lower(sequence: &OpSequence, options: LoweringOptions) -> Result<Lowered,
     Ok(gather(sequence, lowered))
 }
 
-/// Lowers a sequence with gathered inputs in places of their own, unless they must lie in their outputs. The overlaps are those that save bytes
-/// under the alignment and padding; the result is still without them.
+/// Lowers a sequence with gathered inputs in places of their own, unless they must lie in their outputs. The overlaps
+/// are those that save bytes under the alignment and padding; the result is still without them.
 ///
 /// If a required overwrite or gather is impossible with whole chunks, their bytes are lowered one by one.
 pub(crate) fn lower_apart(

@@ -91,7 +91,8 @@ impl Planner<'_> {
         Ok(judged(limited.plan_within(input, capacity)?, capacity))
     }
 
-    /// A plan that fits, which is not compared with other choices. If every choice needs as many bytes, none is smaller.
+    /// A plan that fits, which is not compared with other choices. If every choice needs as many bytes, none is
+    /// smaller.
     fn at_content_bound(&self, plan: Plan, input: InputRef<'_>) -> Result<Plan, PlanError> {
         if plan.scope == Scope::AllChoices || plan.pools.len() > 1 {
             return Ok(plan);

@@ -1,4 +1,5 @@
-//! The front door: a [`Planner`] takes a sequence or a [`Problem`], lays it out with a [`Strategy`], and returns a plan.
+//! The front door: a [`Planner`] takes a sequence or a [`Problem`], lays it out with a [`Strategy`], and returns a
+//! plan.
 
 mod bodies;
 mod cache;

@@ -1,6 +1,6 @@
 //! Passes: with a time limit alone, everything is planned with the default effort first, and then again with more and
-//! more effort until the time is over. So more time never leads to a larger pool than the default effort, and each stage
-//! of a search has its share of the nodes.
+//! more effort until the time is over. A limit that suffices for the first pass never leads to a larger pool than the
+//! default effort. With an endless effort alone, the first stage without an end of its own would take all of the time.
 
 use std::{
     sync::atomic::{AtomicU64, Ordering},
@@ -51,7 +51,7 @@ pub(super) fn in_passes<T>(
     }
 }
 
-/// What all passes report together.
+/// The progress of all passes together.
 struct Totals {
     /// The nodes of the passes that have ended, and of all with the last report.
     ended: AtomicU64,
@@ -87,7 +87,7 @@ mod tests {
 
     use super::*;
 
-    /// The first pass is that of the default effort, and the reports of all passes are those of one search.
+    /// The first pass has the default effort, and all passes report as one search.
     #[test]
     fn passes_grow_and_report_together() {
         let (limits, reports) = (Mutex::new(Vec::new()), Mutex::new(Vec::new()));

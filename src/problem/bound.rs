@@ -94,8 +94,8 @@ impl Problem {
         })
     }
 
-    /// The chunks that the lower bound counts, or, on several streams, a lighter peak set if finding them takes longer than
-    /// `time`, or `stop` returns true.
+    /// The chunks that the lower bound counts, or, on several streams, a lighter peak set if finding them takes longer
+    /// than `time`, or `stop` returns true.
     pub(crate) fn peak_set_within(
         &self,
         time: Option<Duration>,
@@ -162,8 +162,8 @@ impl Problem {
         });
     }
 
-    /// Calls `visit` with every step in which one of about `count` weights begins or ends, in order, and the weight that
-    /// is alive from there on.
+    /// Calls `visit` with every step in which one of about `count` weights begins or ends, in order, and the weight
+    /// that is alive from there on.
     pub(super) fn sweep_weights(
         &self,
         weights: impl Iterator<Item = LiveWeight>,

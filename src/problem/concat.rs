@@ -82,7 +82,7 @@ impl Problem {
         }
         if let Some(constraints) = other.constraints() {
             for (later, own) in other.ids().zip(&constraints.own) {
-                // The constraints on shared chunks are those of both.
+                // A shared chunk has the constraints of both problems.
                 if ids[later.index()].index() >= earlier_chunks {
                     builder.constrain(ids[later.index()], own.clone().later(shift));
                 }
@@ -286,7 +286,8 @@ fn common_pools(first: &Problem, second: &Problem) -> Result<Option<Vec<Pool>>, 
     }
 }
 
-/// The constraints on the shared chunks: those of both. A hole or a window of one is not one of both.
+/// The constraints on the shared chunks: what both problems state, but no holes and windows, because neither problem's
+/// hold in the other.
 fn constraints_of_both(
     first: &Problem,
     second: &Problem,

@@ -321,7 +321,7 @@ impl Problem {
         &self.optional_parts
     }
 
-    /// The pools, at least one: that of an unconstrained problem has no limits.
+    /// The pools, at least one. An unconstrained problem has one without limits.
     #[must_use]
     pub fn pools(&self) -> &[constraints::Pool] {
         static PLAIN: OnceLock<[constraints::Pool; 1]> = OnceLock::new();

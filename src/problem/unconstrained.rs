@@ -8,8 +8,8 @@ use crate::problem::{
 };
 
 impl Problem {
-    /// The chunks and the accepted overwrites of a problem that has constraints, without its pools and pins, and without
-    /// names. `None` if it has none, or other constraints than these and windows that cover their chunks.
+    /// The chunks and the accepted overwrites of a problem that has constraints, without its pools and pins, and
+    /// without names. `None` if it has none, or other constraints than these and windows that cover their chunks.
     pub(crate) fn without_constraints(&self) -> Option<Self> {
         let Constraints { parts, apart, own, streams, .. } = self.constraints()?;
         let is_always_whole = |(constraints, size): (&ChunkConstraints, _)| {

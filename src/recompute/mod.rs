@@ -127,8 +127,8 @@ impl Default for Recompute<'_> {
 
 impl Recompute<'_> {
     /// Starts with no limit of the capacity, the default [`LoweringOptions`], alignment 1, no padding, and
-    /// [`Limits::default`], which allow 4 000 nodes for each operator and at least 1 000 000, and 250 000 more to improve
-    /// what they find; where these find nothing that fits, another search has 8 000 000.
+    /// [`Limits::default`], which allow 4 000 nodes for each operator and at least 1 000 000, and 250 000 more to
+    /// improve what they find; where these find nothing that fits, another search has 8 000 000.
     #[must_use]
     pub fn new() -> Self {
         Self {

@@ -240,8 +240,8 @@ impl Search<'_, '_, '_> {
         self.candidates.iter().copied().filter(is_dropped).collect()
     }
 
-    /// Keeps the results of each operator in order, where that costs no more and keeps the peak within the budget, or no
-    /// higher than it is. Returns the score, which is `score` before.
+    /// Keeps the results of each operator in order, where that costs no more and keeps the peak within the budget, or
+    /// no higher than it is. Returns the score, which is `score` before.
     pub(super) fn keep_each(
         &mut self,
         thresholds: &mut [u32],

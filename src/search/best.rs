@@ -113,8 +113,8 @@ pub fn layout(
     Ok(Layout { winner, lower_bound: found.lower_bound, ..found.layout })
 }
 
-/// Decides whether a problem fits into a pool of `capacity` bytes, maybe with fewer overwrites. A proof that it does not
-/// holds for plans with all of them.
+/// Decides whether a problem fits into a pool of `capacity` bytes, maybe with fewer overwrites. A proof that it does
+/// not holds for plans with all of them.
 #[must_use]
 pub(crate) fn fits(
     problem: &Problem,

@@ -7,16 +7,16 @@
 //! are mostly rectangles, which pack better and are searched faster. Overwrites of a whole chunk stay: a chain of
 //! them is a rectangle.
 //!
-//! The bytes alive never fall. Counted in cells of the alignment they may, in a chain whose new root was not aligned; if
-//! the lower bound would, nothing is given up.
+//! The bytes alive never fall. Counted in cells of the alignment they may, in a chain whose new root was not aligned;
+//! if the lower bound would, nothing is given up.
 
 use crate::{
     Problem, Step,
     problem::{Bound, ChunkId, Request},
 };
 
-/// Returns the chunks of an unconstrained problem with fewer overwrites of a part, and with the same lower bound and peak step;
-/// `None` if all overwrites must stay.
+/// Returns the chunks of an unconstrained problem with fewer overwrites of a part, and with the same lower bound and
+/// peak step; `None` if all overwrites must stay.
 pub(super) fn with_fewer_overwrites(problem: &Problem) -> Option<Problem> {
     if !problem.is_unconstrained() || !problem.has_links() {
         return None;

@@ -167,8 +167,8 @@ const PAUSE: usize = 64;
 enum Late {
     Stop,
     /// The other bodies are packed in [blocks] above all that is placed. If the problem [does not allow
-    /// that](blocks::BlockPool), each is put on top of those that are placed and may be alive together with it, where it
-    /// fits.
+    /// that](blocks::BlockPool), each is put on top of those that are placed and may be alive together with it, where
+    /// it fits.
     Finish,
 }
 

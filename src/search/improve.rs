@@ -22,9 +22,9 @@ const SHORT: u64 = 5_000_000;
 /// The same if some chains are staircases, which that search seldom packs well.
 const SHORT_OF_STAIRCASES: u64 = 10_000;
 
-/// By default, one in this many of the nodes are for the whole of a problem of 300 to 500 rectangles. All of them follow
-/// once more for its cores, which J needs 1.4 million for; fewer chains are searched as a whole as fast as in cores, and
-/// more need more nodes than that.
+/// By default, one in this many of the nodes are for the whole of a problem of 300 to 500 rectangles. All of them
+/// follow once more for its cores, which J needs 1.4 million for; fewer chains are searched as a whole as fast as in
+/// cores, and more need more nodes than that.
 const BEFORE_CORES: u64 = 8;
 
 /// Guided search may have this many times the nodes of the search before it.
@@ -43,8 +43,8 @@ const OF_RECTANGLES: u64 = 16;
 /// The next turn of either search has this many times the nodes.
 const LONGER: u64 = 32;
 
-/// The most nodes of the first descent, for a short limit: with 5 000 of them, J is within 4 % of its bound, and without
-/// them, 80 000 nodes leave it at 15 %.
+/// The most nodes of the first descent, for a short limit: with 5 000 of them, J is within 4 % of its bound, and
+/// without them, 80 000 nodes leave it at 15 %.
 const FIRST_DESCENT: u64 = 20_000;
 
 /// Pools that are further above the bound than one in this many of its bytes are improved by a first descent.

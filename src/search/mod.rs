@@ -104,6 +104,8 @@ pub fn layout(problem: &Problem, limits: &Limits, observer: Observer<'_>) -> Lay
 
 /// Searches for the smallest pool.
 ///
+/// A time limit ends the search, but does not make it longer; [`Planner::plan`](crate::Planner::plan) searches again.
+///
 /// The search starts from `incumbent`, a valid layout from another planner, if there is one; if it
 /// finds no better layout, that is the answer.
 ///

@@ -92,8 +92,8 @@ fn cheapest_pool(problem: &Problem) -> Option<PoolId> {
     (is_usual && bodies.all(is_cheapest)).then_some(cheapest.pool)
 }
 
-/// The offset above which no chunk may end: the capacity of a pool, or the start of its lowest reserved range. `None` if
-/// it consists of buffers.
+/// The offset above which no chunk may end: the capacity of a pool, or the start of its lowest reserved range. `None`
+/// if it consists of buffers.
 fn limit(pool: &Pool) -> Option<Bytes> {
     let starts = pool.reserved.iter().map(|range| range.start);
     let limit = pool.capacity.into_iter().chain(starts).min().unwrap_or(Bytes::MAX);

@@ -18,8 +18,8 @@ const FINE: Bytes = 1 << 14;
 /// The number of grains in the bound, when the sizes of such a problem are rounded to grains.
 const GRAINS: Bytes = 1 << 12;
 
-/// The shortest rounds of a first search with true sizes, in a problem whose sizes are rounded: the schedule of limits spends that
-/// many at the bound.
+/// The shortest rounds of a first search with true sizes, in a problem whose sizes are rounded: the schedule of limits
+/// spends that many at the bound.
 const EXACT_ROUNDS: u64 = limit_schedule::AT_BOUND * limit_schedule::SHARE;
 
 /// The most nodes for each of the two searches with rounded sizes, so that a search without an end

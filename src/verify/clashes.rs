@@ -91,8 +91,8 @@ impl Facts<'_> {
             || same.are_relatives(old, other.chunk) && !is_real
     }
 
-    /// Returns whether an overwriter, while it is written, cannot destroy bytes of another chunk. Of two that are written
-    /// over relatives in the same step, one must be written over the other.
+    /// Returns whether an overwriter, while it is written, cannot destroy bytes of another chunk. Of two that are
+    /// written over relatives in the same step, one must be written over the other.
     fn spares(&self, same: &SameBytes<'_>, new: Owner, other: Owner) -> bool {
         let over = |&chunk: &ChunkId| self.overwrites[chunk.index()].map(|over| over.chunk);
         let Some(old) = over(&new.chunk).filter(|_| new.is_written) else { return false };

@@ -346,8 +346,8 @@ impl Plan {
         self.inner.chunks.iter().map(|chunk| &*chunk.name).collect()
     }
 
-    /// Returns the result of `make(tensor, size, kind, offset, name)` returns for every tensor, by name. `kind` is "pool", "supplied"
-    /// or "nowhere", and `name` is the name of the pool, if it has one, or of the supplied tensor.
+    /// Returns the result of `make(tensor, size, kind, offset, name)` returns for every tensor, by name. `kind` is
+    /// "pool", "supplied" or "nowhere", and `name` is the name of the pool, if it has one, or of the supplied tensor.
     fn _tensors<'py>(
         &self,
         py: Python<'py>,
@@ -367,7 +367,8 @@ impl Plan {
         }
     }
 
-    /// Returns the result of `make(operator, place in its list, bytes of the copies of the inputs, plan)` returns for every body.
+    /// Returns the result of `make(operator, place in its list, bytes of the copies of the inputs, plan)` returns for
+    /// every body.
     fn _bodies<'py>(
         &self,
         py: Python<'py>,

@@ -1,4 +1,4 @@
-//! The ties that a plan chooses from: those of a sequence, or the optional requests and parts of a problem.
+//! The ties that a plan chooses from: outputs of a sequence, or optional requests and parts of a problem.
 
 use std::borrow::Cow;
 

@@ -104,8 +104,8 @@ impl<'a> Needed<'a> {
 }
 
 impl Problem {
-    /// The heaviest peak set on several streams, or a lighter one as an error, if finding it takes longer than `time`, or
-    /// `stop` returns true.
+    /// The heaviest peak set on several streams, or a lighter one as an error, if finding it takes longer than `time`,
+    /// or `stop` returns true.
     pub(super) fn peak_set_on_streams(
         &self,
         time: Option<Duration>,

@@ -71,8 +71,8 @@ fn collect(clocks: impl Iterator<Item = (u32, Option<usize>)>) -> Chains {
     Chains { chains, rest }
 }
 
-/// The number of the chain of each clock, if it is in one. The clocks are given in order of their sums; chains are numbered
-/// as they begin.
+/// The number of the chain of each clock, if it is in one. The clocks are given in order of their sums; chains are
+/// numbered as they begin.
 pub(crate) fn in_chains<'a, S: Copy + Ord + Into<u128> + 'a>(
     clocks: impl Iterator<Item = &'a [S]>,
     streams: usize,

@@ -105,7 +105,7 @@ struct Cliques {
     work: usize,
 }
 
-/// The heaviest boxes of those that have begun and are not over at one moment, by index. Lifetimes and weights are those of
+/// The heaviest boxes that are alive at one moment, by index. Lifetimes and weights are given for
 /// boxes in order of the sums of their begins. For as many moments as there are boxes,
 /// these begin one after the other, in order of their clocks' sums, and a moment is the latest step of each stream.
 pub(super) fn heaviest_cut(lives: &Lifetimes, weights: &[Bytes]) -> Vec<usize> {

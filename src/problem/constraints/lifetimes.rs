@@ -1,7 +1,7 @@
 //! Lives on several streams, each list in one run of memory.
 //!
-//! On each stream, the steps are numbered in their order, with 32 bits. So a clock is over at another one if its numbers
-//! are at most as large, and tables with an entry for each number are short.
+//! On each stream, the steps are numbered in their order, with 32 bits. So a clock is over at another one if its
+//! numbers are at most as large, and tables with an entry for each number are short.
 
 use std::ops::Range;
 
@@ -30,7 +30,8 @@ pub(crate) struct Lifetimes {
 }
 
 impl Lifetimes {
-    /// About `count` lives, fewer than 2^31, that a function visits in order. It may be called again for the same lives.
+    /// About `count` lives, fewer than 2^31, that a function visits in order. It may be called again for the same
+    /// lives.
     pub(crate) fn of(
         streams: usize,
         count: usize,
@@ -149,8 +150,9 @@ impl Lifetimes {
 /// The lives of the bodies of a constrained problem, in the order in which they begin.
 #[derive(Clone, Debug)]
 pub(crate) struct BodyLifetimes {
-    /// In order of the sums of their begins, whatever the order of the bodies, so that they are read one after the other:
-    /// the life of the chunk, holes included, or from the first begin of a box, stream by stream, to the last end.
+    /// In order of the sums of their begins, whatever the order of the bodies, so that they are read one after the
+    /// other: the life of the chunk, holes included, or from the first begin of a box, stream by stream, to the last
+    /// end.
     pub(crate) lives: Lifetimes,
     /// By life: its body.
     pub(crate) bodies: Vec<u32>,

@@ -8,8 +8,8 @@ pub trait Packer {
     /// The number of nodes so far; one takes about as long as a node of the search tree.
     fn nodes(&self) -> u64;
 
-    /// Packs all bodies below a limit, perhaps beginning with the last packing. Returns false if the nodes of the attempt are spent, or if
-    /// `stop`, called with the nodes so far, returns true.
+    /// Packs all bodies below a limit, perhaps beginning with the last packing. Returns false if the nodes of the
+    /// attempt are spent, or if `stop`, called with the nodes so far, returns true.
     fn pack(&mut self, attempt: Attempt, stop: &mut impl FnMut(u64) -> bool) -> bool;
 
     /// No attempt below this height has a chance.

@@ -1,7 +1,7 @@
-//! The limit schedule for one pool: a problem whose only constraints are pins and reserved ranges is packed by
-//! the search of unconstrained problems, around the bodies that cannot move. Before and after that, packings without pins are
-//! repacked until all pins hold. Where that stays above the bound, guided search follows. Where this fails as well, or
-//! there are too many bodies for all of these, bodies eject others.
+//! The limit schedule for one pool: a problem whose only constraints are pins and reserved ranges is packed by the
+//! search of unconstrained problems, around the bodies that cannot move. Before and after that, packings without pins
+//! are repacked until all pins hold. Where that stays above the bound, guided search follows. Where this fails as well,
+//! or there are too many bodies for all of these, bodies eject others.
 
 use std::ops::Range;
 
@@ -32,7 +32,7 @@ use crate::{
 /// The most nodes, so that a search without an end reaches the other searches.
 const MAX_NODES: u64 = 50_000_000;
 
-/// The factor by which the default effort exceeds that of an unconstrained problem.
+/// The default effort is this many times the effort of an unconstrained problem.
 const TIMES: u64 = 9;
 
 /// The nodes of a first search, which prove what is easy.
@@ -119,8 +119,8 @@ pub fn tighten(
     Some(Tightened { places, bound: packing.bound().min(best), nodes })
 }
 
-/// Packs all bodies at the bound without pins, and repacks them until all pins hold, with this many nodes or a few more;
-/// returns the nodes.
+/// Packs all bodies at the bound without pins, and repacks them until all pins hold, with this many nodes or a few
+/// more; returns the nodes.
 fn repair_pins(
     packing: &mut Packing<'_>,
     packer: &mut Option<PinRepair<'_>>,
