@@ -26,7 +26,7 @@ pub use traffic_baseline::TrafficReference;
 
 use crate::{
     Bytes, InputRef, Layout, Limits, OpSequence, Plan, PlanError, PlannedChunk, Problem,
-    ProblemError, Strategy,
+    ProblemError, SequenceError, Strategy,
     lower::{self, Grain, Lowered, LoweringOptions, Placing, lower_apart},
     plan::{PlannedBody, Scope},
     planner::{
@@ -37,6 +37,7 @@ use crate::{
     },
     problem::constraints::Pool,
     search::Observer,
+    sequence::Origin,
 };
 
 /// Plans with a set of options. Each has a default; a planner has no state and can be reused.
@@ -137,6 +138,25 @@ fn gathered_limits(strategy: Strategy, mut limits: Limits) -> Limits {
         limits.nodes = limits.nodes.or(Some(GATHERED_NODES.saturating_mul(limits.times)));
     }
     limits
+}
+
+/// The error, with the operator whose output must overwrite a tensor and cannot.
+fn of_operator(input: InputRef<'_>, error: ProblemError) -> PlanError {
+    let operator = |overwriter: &str| {
+        let sequence = input.sequence()?;
+        match sequence.tensor(sequence.tensor_id(overwriter)?).origin {
+            Origin::Output { step, .. } => Some(sequence.operator_name(step)),
+            _ => None,
+        }
+    };
+    match &error {
+        ProblemError::RequiredOverwrite { overwriter, overwritten, reason } => {
+            let Some(operator) = operator(overwriter) else { return error.into() };
+            let (output, input) = (overwriter.clone(), overwritten.clone());
+            SequenceError::RequiredOverwrite { operator, output, input, reason: *reason }.into()
+        }
+        _ => error.into(),
+    }
 }
 
 /// The better of two plans of the same input, with what both have proven.
@@ -473,7 +493,8 @@ impl<'a> Planner<'a> {
         let Lowered { problem, places, refused, runs } = self.memories.constrain(input, lowered)?;
         let alignment = self.alignment.unwrap_or(problem.alignment());
         let padding = self.padding.unwrap_or(problem.padding());
-        let problem = problem.with_alignment(alignment)?.with_padding(padding)?;
+        let problem = problem.with_alignment(alignment)?;
+        let problem = problem.with_padding(padding).map_err(|error| of_operator(flat, error))?;
         let lowered = Lowered { problem, places, refused, runs };
         let gathers = self.lowering.gathers && self.strategy.knows_parts() && flat.has_gathers();
         let (gathered, is_partial) = gathers.then(|| flat.gather(lowered.clone())).unzip();

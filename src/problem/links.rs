@@ -101,6 +101,8 @@ pub enum RejectReason {
     OutsideThePool,
     /// The chunk would need bytes that another chunk of its body needs.
     Clash,
+    /// With the padding asked for, the chunk would need bytes that another chunk of its body needs.
+    PaddingClash,
     /// One of the two is a part of the other, directly or through others.
     PartOfTheOther,
     /// Another link puts the chunk elsewhere in its body.
@@ -144,6 +146,7 @@ impl fmt::Display for RejectReason {
             Self::KeptToTheEnd => "that chunk must be kept to the end",
             Self::OutsideThePool => "that chunk lies outside the pool",
             Self::Clash => "another chunk joined to them needs the same bytes",
+            Self::PaddingClash => "its padding would lie on bytes that another chunk needs",
             Self::PartOfTheOther => "one is a part of the other",
             Self::TwoPlaces => "another link puts it elsewhere",
             Self::TwoPins => "chunks joined to them are pinned to places that do not agree",

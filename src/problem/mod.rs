@@ -364,12 +364,22 @@ impl Problem {
     ///
     /// # Errors
     ///
-    /// If the sum of the sizes exceeds 64 bits.
+    /// If the sum of the sizes exceeds 64 bits, or a required overwriter has no room for its padding.
     pub fn with_padding(self, bytes: Bytes) -> Result<Self, ProblemError> {
         if bytes == self.padding {
             return Ok(self);
         }
-        self.into_builder().padding(bytes).finish()
+        self.into_builder().padding(bytes).finish().map_err(|error| match error {
+            ProblemError::RequiredOverwrite {
+                overwriter,
+                overwritten,
+                reason: RejectReason::Clash,
+            } => {
+                let reason = RejectReason::PaddingClash;
+                ProblemError::RequiredOverwrite { overwriter, overwritten, reason }
+            }
+            error => error,
+        })
     }
 
     /// The problem of some chunks alone, given in ascending order, with those of these requests and

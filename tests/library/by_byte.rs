@@ -554,6 +554,33 @@ fn padding_of_a_part_may_lie_in_its_whole() {
     }
 }
 
+/// `w` must be written over the first bytes of `x`, and `v` lies four bytes behind them.
+#[test]
+fn a_required_overwrite_without_room_for_its_padding_is_an_error() {
+    let sequence = OpSequence::builder()
+        .operator(Operator::new("m").output(Output::new("x", 16)))
+        .operator(
+            Operator::new("n")
+                .inputs(["x"])
+                .output(Output::new("w", 2).updates("x", 0))
+                .output(Output::new("v", 8).reads_at("x", 6).required()),
+        )
+        .operator(Operator::new("r").inputs(["v", "w"]))
+        .build()
+        .unwrap();
+    let plan = Planner::new().padding(4).plan(&sequence).unwrap();
+    assert_eq!(plan.offset("w"), Some(0));
+    assert_eq!((verify(&sequence, &plan), execute(&sequence, &plan)), (vec![], vec![]));
+    for strategy in Strategy::ALL {
+        let error = Planner::new().strategy(*strategy).padding(5).plan(&sequence).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "operator 'n': 'w' must overwrite 'x[0..6]', but its padding would lie on bytes that another chunk needs",
+            "{strategy}"
+        );
+    }
+}
+
 /// `y` lies in the memory of the caller, because it must be written over `x`; so do its bytes, read one by one.
 #[test]
 fn bytes_of_an_update_outside_the_pool_are_not_in_it() {
