@@ -8,21 +8,28 @@
 //! The seams where a seam's bodies begin and end, their seams, and so on, close into a smallest rectangle. If it has few
 //! bodies, it is packed on the spot and is one *block* from then on; so are bodies between the same two seams, in any
 //! order. Blocks merge until one is left, or few that a search packs. A tiling of thousands of tiles takes a fraction of a
-//! second; a search from the floor upwards takes millions of nodes in vain. Two sums may be equal by chance, so a failure
-//! proves nothing.
+//! second; a search from the floor upwards takes millions of nodes in vain.
+//!
+//! Two sums may be equal by chance, and not every seam is found. So a block that fits nowhere in the end is given up for a
+//! try, and its parts merge in other ways. A failure proves nothing.
 
 mod filling;
 
-use std::mem;
+use std::{collections::HashSet, mem};
 
-use crate::search::state::instance::{Instance, Item};
+use smallvec::SmallVec;
+
+use crate::{
+    monitor::Monitor,
+    search::state::instance::{Instance, Item},
+};
 use filling::Filling;
 
 /// Rectangles of more blocks are not packed on the spot.
 const MAX_BLOCKS: usize = 12;
 
-/// More bodies on one side of a boundary have too many pairs.
-const MAX_SIDE: usize = 64;
+/// More blocks on one side of a boundary have too many pairs, or triples.
+const MAX_SIDE: [usize; 4] = [usize::MAX, usize::MAX, 64, 16];
 
 /// At most one byte in this many may be free: with more, fillers seldom find their place.
 const FULL: u128 = 8;
@@ -30,12 +37,17 @@ const FULL: u128 = 8;
 /// A problem of more than one block for this many bodies is hardly easier.
 const BODIES_PER_BLOCK: usize = 3;
 
+/// The most sums, blocks and boundaries that are looked at.
+const MAX_WORK: usize = 1 << 23;
+
 /// A rectangle filled with smaller ones, or a body, or a filler.
 #[derive(Clone, Debug)]
 struct Block {
     item: Item,
     /// The blocks inside, each with its offset above this one.
     parts: Vec<(usize, u64)>,
+    /// The blocks of the seam that it was made around, or those that were stacked, in ascending order.
+    seam: Vec<usize>,
     is_free: bool,
 }
 
@@ -62,6 +74,8 @@ struct Seams {
     all: Vec<Seam>,
     begin: Vec<usize>,
     end: Vec<usize>,
+    /// The sums that were looked at.
+    sums: usize,
 }
 
 /// Blocks that replace the bodies of a problem.
@@ -73,23 +87,30 @@ pub struct Contraction {
     /// The blocks that lie in no other.
     outer: Vec<usize>,
     sections: usize,
+    /// The sums, blocks and boundaries that may still be looked at.
+    work: usize,
+    /// Seams that are none: their sums are equal by chance.
+    given_up: HashSet<Vec<usize>>,
 }
 
 impl Contraction {
     /// Contracts a problem as far as it goes; `None` if there are staircases, pins or true sizes beside rounded ones, if too
     /// much is free, or if too many blocks are left.
-    pub fn of(inst: &Instance) -> Option<Self> {
+    pub fn of(inst: &Instance, monitor: &mut Monitor<'_>) -> Option<Self> {
         if !inst.staircases.is_empty() || inst.exact.is_some() || !inst.pins.is_empty() {
             return None;
         }
         let fillers = fillers(inst)?;
-        let block = |is_free| move |&item| Block { item, parts: Vec::new(), is_free };
+        let block =
+            |is_free| move |&item| Block { item, parts: Vec::new(), seam: Vec::new(), is_free };
         let bodies = inst.items.iter().map(block(false));
         let blocks: Vec<Block> = bodies.chain(fillers.iter().map(block(true))).collect();
         let outer = (0..blocks.len()).collect();
         let bodies = inst.items.len();
-        let mut contraction = Self { blocks, bodies, outer, sections: inst.sections };
-        while contraction.merge() {}
+        let (sections, work, given_up) = (inst.sections, MAX_WORK, HashSet::new());
+        let mut contraction = Self { blocks, bodies, outer, sections, work, given_up };
+        contraction.merge_all(monitor);
+        while contraction.give_up_one(monitor) {}
         let Self { blocks, outer, .. } = &mut contraction;
         outer.retain(|&block| !blocks[block].is_free);
         (contraction.outer.len() * BODIES_PER_BLOCK <= bodies).then_some(contraction)
@@ -117,24 +138,60 @@ impl Contraction {
         offsets
     }
 
+    /// Merges blocks as long as it is possible.
+    fn merge_all(&mut self, monitor: &mut Monitor<'_>) {
+        while self.work > 0 && !monitor.must_stop() && self.merge() {}
+    }
+
+    /// Gives up a block if fewer blocks are left without it; returns whether there is one.
+    fn give_up_one(&mut self, monitor: &mut Monitor<'_>) -> bool {
+        let left = self.outer.len();
+        if left == 1 || left * BODIES_PER_BLOCK > self.bodies {
+            return false;
+        }
+        let mut made = self.outer.clone();
+        made.retain(|&block| !self.blocks[block].parts.is_empty());
+        // A few parts are equal by chance more often than many.
+        made.sort_by_key(|&block| (self.blocks[block].parts.len(), block));
+        let (outer, blocks) = (self.outer.clone(), self.blocks.len());
+        for block in made {
+            if self.work == 0 || monitor.must_stop() {
+                return false;
+            }
+            let parts = mem::take(&mut self.blocks[block].parts);
+            self.outer.retain(|&outer| outer != block);
+            self.outer.extend(parts.iter().map(|&(part, _)| part));
+            self.given_up.insert(self.blocks[block].seam.clone());
+            self.merge_all(monitor);
+            if self.outer.len() < left {
+                return true;
+            }
+            self.given_up.remove(&self.blocks[block].seam);
+            self.blocks.truncate(blocks);
+            self.blocks[block].parts = parts;
+            self.outer.clone_from(&outer);
+        }
+        false
+    }
+
     /// Merges blocks wherever it is possible at once; returns whether it was anywhere.
     fn merge(&mut self) -> bool {
         let seams = self.seams();
+        self.work = self.work.saturating_sub(seams.sums + self.outer.len() + self.sections);
         let mut is_merged = vec![false; self.blocks.len()];
         let before = self.blocks.len();
-        let mark = |merged: &mut [bool], blocks: &[usize]| {
-            for &block in blocks {
-                merged[block] = true;
-            }
-        };
         let by_seams = |&block: &usize| (seams.begin[block], seams.end[block]);
         let mut outer = mem::take(&mut self.outer);
         outer.sort_by_key(|block| (by_seams(block), *block));
-        for between in outer.chunk_by(|a, b| by_seams(a) == by_seams(b)) {
-            if between.len() > 1 {
-                self.stack(between);
-                mark(&mut is_merged, between);
-            }
+        let between = outer.chunk_by(|a, b| by_seams(a) == by_seams(b));
+        let may_stack = |stack: &&[usize]| stack.len() > 1 && !self.given_up.contains(*stack);
+        let stacks: Vec<&[usize]> = between.filter(may_stack).collect();
+        let around = |stack: &[usize]| {
+            let (begin, end) = by_seams(&stack[0]);
+            seams.all[begin].len() + seams.all[end].len()
+        };
+        for between in stacks.iter().filter(|stack| around(stack) <= MAX_BLOCKS) {
+            self.stack(between, &mut is_merged);
         }
         for seam in &seams.all {
             let Some(inside) = self.around(seam, &seams) else { continue };
@@ -143,8 +200,15 @@ impl Contraction {
             }
             let items: Vec<Item> = inside.iter().map(|&block| self.blocks[block].item).collect();
             let Some((item, offsets)) = Filling::of(&items) else { continue };
-            mark(&mut is_merged, &inside);
-            self.add(item, inside.into_iter().zip(offsets).collect());
+            let parts = inside.into_iter().zip(offsets).collect();
+            self.add(item, parts, seam.blocks().collect(), &mut is_merged);
+        }
+        // Between large seams, which are not split, others may lie as well. So these stack if nothing else merges.
+        if self.blocks.len() == before {
+            let least = stacks.iter().map(|stack| around(stack)).min();
+            for between in stacks.iter().filter(|stack| Some(around(stack)) == least) {
+                self.stack(between, &mut is_merged);
+            }
         }
         outer.retain(|&block| !is_merged[block]);
         outer.extend(before..self.blocks.len());
@@ -156,20 +220,31 @@ impl Contraction {
         self.blocks.len() > before
     }
 
-    /// Stacks blocks of equal lifetimes.
-    fn stack(&mut self, between: &[usize]) {
+    /// Stacks blocks of equal lifetimes, given in ascending order.
+    fn stack(&mut self, between: &[usize], is_merged: &mut [bool]) {
         let mut item = Item { size: 0, ..self.blocks[between[0]].item };
         let mut parts = Vec::with_capacity(between.len());
         for &block in between {
             parts.push((block, item.size));
             item.size += self.blocks[block].item.size;
         }
-        self.add(item, parts);
+        self.add(item, parts, between.to_vec(), is_merged);
     }
 
-    fn add(&mut self, item: Item, parts: Vec<(usize, u64)>) {
+    /// Adds a block made of parts.
+    fn add(
+        &mut self,
+        item: Item,
+        parts: Vec<(usize, u64)>,
+        mut seam: Vec<usize>,
+        is_merged: &mut [bool],
+    ) {
+        for &(part, _) in &parts {
+            is_merged[part] = true;
+        }
+        seam.sort_unstable();
         let is_free = parts.iter().all(|&(part, _)| self.blocks[part].is_free);
-        self.blocks.push(Block { item, parts, is_free });
+        self.blocks.push(Block { item, parts, seam, is_free });
     }
 
     /// All seams of the outer blocks.
@@ -181,9 +256,9 @@ impl Contraction {
             boundaries[end as usize].ending.push(block);
         }
         let unknown = vec![0; self.blocks.len()];
-        let mut seams = Seams { all: Vec::new(), begin: unknown.clone(), end: unknown };
+        let mut seams = Seams { all: Vec::new(), begin: unknown.clone(), end: unknown, sums: 0 };
         for boundary in boundaries {
-            self.split(boundary, &mut seams.all);
+            self.split(boundary, &mut seams);
         }
         for (at, seam) in seams.all.iter().enumerate() {
             for &block in &seam.ending {
@@ -196,50 +271,67 @@ impl Contraction {
         seams
     }
 
-    /// Splits the blocks at a boundary into the smallest sets with equal sums on both sides.
-    fn split(&self, mut boundary: Seam, into: &mut Vec<Seam>) {
-        for (ending, beginning) in [(1, 1), (1, 2), (2, 1), (2, 2)] {
+    /// Splits the blocks at a boundary into the smallest sets with equal sums on both sides, of up to three blocks each.
+    fn split(&self, mut boundary: Seam, seams: &mut Seams) {
+        let mut shapes: Vec<(usize, usize)> =
+            (1..=3).flat_map(|ending| (1..=3).map(move |beginning| (ending, beginning))).collect();
+        shapes.sort_by_key(|&(ending, beginning)| (ending.max(beginning), ending + beginning));
+        for (ending, beginning) in shapes {
             if boundary.ending.len() < ending || boundary.beginning.len() < beginning {
                 continue;
             }
             let left = self.sums(&boundary.ending, ending);
             let right = self.sums(&boundary.beginning, beginning);
+            seams.sums += left.len() + right.len();
             let (mut l, mut r) = (0, 0);
             while let (Some(ended), Some(begun)) = (left.get(l), right.get(r)) {
-                let is_taken =
-                    |side: &[usize], sum: &Sum| sum.blocks().any(|block| !side.contains(&block));
+                let is_taken = |side: &[usize], sum: &Sum| {
+                    sum.blocks.iter().any(|block| !side.contains(block))
+                };
                 if ended.bytes < begun.bytes || is_taken(&boundary.ending, ended) {
                     l += 1;
-                } else if begun.bytes < ended.bytes || is_taken(&boundary.beginning, begun) {
+                } else if begun.bytes < ended.bytes
+                    || is_taken(&boundary.beginning, begun)
+                    || self.is_given_up(ended, begun)
+                {
                     r += 1;
                 } else {
-                    boundary.ending.retain(|&block| ended.blocks().all(|other| other != block));
-                    boundary.beginning.retain(|&block| begun.blocks().all(|other| other != block));
-                    let (ending, beginning) = (ended.blocks().collect(), begun.blocks().collect());
-                    into.push(Seam { ending, beginning });
+                    boundary.ending.retain(|block| !ended.blocks.contains(block));
+                    boundary.beginning.retain(|block| !begun.blocks.contains(block));
+                    let (ending, beginning) = (ended.blocks.to_vec(), begun.blocks.to_vec());
+                    seams.all.push(Seam { ending, beginning });
                 }
             }
         }
         if boundary.len() > 0 {
-            into.push(boundary);
+            seams.all.push(boundary);
         }
     }
 
-    /// The sizes of single blocks or of pairs, in ascending order.
+    fn is_given_up(&self, ended: &Sum, begun: &Sum) -> bool {
+        let mut seam: Vec<usize> = ended.blocks.iter().chain(&begun.blocks).copied().collect();
+        seam.sort_unstable();
+        self.given_up.contains(&seam)
+    }
+
+    /// The sizes of sets of so many blocks, in ascending order.
     fn sums(&self, blocks: &[usize], of: usize) -> Vec<Sum> {
-        let size = |block: usize| self.blocks[block].item.size;
-        let mut sums = Vec::new();
-        for (at, &first) in blocks.iter().enumerate() {
-            if of == 1 {
-                sums.push(Sum { bytes: size(first), first, second: None });
-            } else if blocks.len() <= MAX_SIDE {
-                let pair = |&second| {
-                    let bytes = size(first) + size(second);
-                    Sum { bytes, first, second: Some(second) }
-                };
-                sums.extend(blocks[..at].iter().map(pair));
-            }
+        if blocks.len() > MAX_SIDE[of] {
+            return Vec::new();
         }
+        let mut sums = vec![(0, Sum::default())];
+        for _ in 0..of {
+            let with_one_more = |(from, sum): (usize, Sum)| {
+                (from..blocks.len()).map(move |at| {
+                    let mut sum = sum.clone();
+                    sum.bytes += self.blocks[blocks[at]].item.size;
+                    sum.blocks.push(blocks[at]);
+                    (at + 1, sum)
+                })
+            };
+            sums = sums.into_iter().flat_map(with_one_more).collect();
+        }
+        let mut sums: Vec<Sum> = sums.into_iter().map(|(_, sum)| sum).collect();
         sums.sort_unstable();
         sums
     }
@@ -276,18 +368,11 @@ impl Contraction {
     }
 }
 
-/// The size of one block or two.
-#[derive(PartialEq, Eq, PartialOrd, Ord)]
+/// The size of a few blocks together.
+#[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
 struct Sum {
     bytes: u64,
-    first: usize,
-    second: Option<usize>,
-}
-
-impl Sum {
-    fn blocks(&self) -> impl Iterator<Item = usize> {
-        [self.first].into_iter().chain(self.second)
-    }
+    blocks: SmallVec<[usize; 3]>,
 }
 
 /// Items that fill what the bodies leave free below the bound; `None` if that is too much.

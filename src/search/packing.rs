@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// The blocks of a perfect packing have one in this many nodes of the effort.
-const OF_BLOCKS: u64 = 64;
+const OF_BLOCKS: u64 = 16;
 
 /// The most of these nodes. More seldom pack blocks that fewer do not.
 const MAX_OF_BLOCKS: u64 = 1_000_000;
@@ -68,7 +68,7 @@ impl<'a> Packing<'a> {
         if self.is_over(effort, monitor) || !monitor.has(Stage::Contraction) {
             return 0;
         }
-        let Some(contraction) = Contraction::of(self.inst) else { return 0 };
+        let Some(contraction) = Contraction::of(self.inst, monitor) else { return 0 };
         let blocks = contraction.instance(self.inst);
         debug!(target: "memplan::best", bodies = self.inst.bodies(), blocks = blocks.bodies(), "contracted");
         // Start as if a packing one alignment above the bound were known.

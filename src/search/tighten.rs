@@ -1,6 +1,6 @@
 //! Packs some or all chains of a problem below its best pool by the search, and places the others around them.
 
-use crate::search::schedule::{LARGE, MAX_COVERED, SMALL};
+use crate::search::schedule::{HUGE, MAX_COVERED, SMALL};
 use crate::search::{
     Stage,
     control::{limit_schedule, threads::Incumbent},
@@ -99,7 +99,7 @@ fn tighten_and_settle(
 
 /// Packs the blocks that all chains contract to; returns the nodes.
 pub fn contract(search: &mut Search<'_, '_>, roots: &[ChunkId], limits: &Limits) -> u64 {
-    if roots.len() > LARGE {
+    if roots.len() > HUGE {
         return 0;
     }
     let effort = limits.effort();

@@ -70,6 +70,19 @@ fn tilings_with_some_staircases_are_packed_perfectly() {
     }
 }
 
+/// With few steps, many cuts meet at each, and sums of sizes are equal by chance.
+#[test]
+fn tilings_whose_cuts_meet_are_packed_perfectly() {
+    let tilings = [(4096, 2048), (1024, 2048), (512, 2048), (2048, 8192)];
+    for (steps, chunks) in tilings {
+        for seed in 101..104 {
+            let mut problem = Problem::builder();
+            declare(&mut problem, &mixed(chunks, steps, seed));
+            is_packed(&problem.build().unwrap(), 10_000);
+        }
+    }
+}
+
 /// The crowded part of a problem that is too large to be searched as a whole is searched.
 #[test]
 fn a_tiling_is_packed_perfectly_among_thousands_of_small_chunks() {

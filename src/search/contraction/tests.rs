@@ -1,7 +1,7 @@
 use arbitrary::{Result, Unstructured};
 
 use super::*;
-use crate::{Problem, search::samples::instance};
+use crate::{Limits, Observer, Problem, search::samples::instance};
 
 /// A rectangle of time and bytes.
 type Tile = (u64, u64, u64, u64);
@@ -38,6 +38,10 @@ fn instance_of(tiles: &[Tile]) -> Instance {
     instance(&problem.build().unwrap())
 }
 
+fn contraction(inst: &Instance) -> Option<Contraction> {
+    Contraction::of(inst, &mut Monitor::new(&Limits::default(), Observer::default()))
+}
+
 /// Returns whether no two bodies share a byte and no body ends above the limit.
 fn is_packing(inst: &Instance, offsets: &[u64], limit: u64) -> bool {
     let bodies = || inst.items.iter().zip(offsets);
@@ -63,7 +67,7 @@ fn a_tiling_contracts_to_one_block_and_so_does_one_that_lacks_a_tile() {
         tiles.truncate(tiles.len() - random.int_in_range(0..=1)?);
         let inst = instance_of(&tiles);
         drawn += 1;
-        let Some(contraction) = Contraction::of(&inst) else { return Ok(()) };
+        let Some(contraction) = contraction(&inst) else { return Ok(()) };
         if contraction.outer.len() == 1 {
             contracted += 1;
             assert!(is_packing(&inst, &contraction.offsets(&[0]), inst.bound()));
@@ -83,7 +87,7 @@ fn blocks_hold_packings_of_their_bodies() {
         let at = random.choose_index(tiles.len())?;
         tiles[at].3 += random.int_in_range(0..=2)?;
         let inst = instance_of(&tiles);
-        let Some(contraction) = Contraction::of(&inst) else { return Ok(()) };
+        let Some(contraction) = contraction(&inst) else { return Ok(()) };
         let blocks = contraction.instance(&inst);
         let above = |offset: &mut u64, item: &Item| {
             *offset += item.size;
