@@ -113,10 +113,8 @@ fn impossible(
     reason: RejectReason,
 ) -> SequenceError {
     let name = |tensor: TensorId| sequence.tensor(tensor).name.to_string();
-    let operator = match sequence.tensor(output).origin {
-        Origin::Output { step, .. } => sequence.operator_name(step),
-        Origin::Input | Origin::Weight => String::new(),
-    };
+    let producer = sequence.tensor(output).producer();
+    let operator = producer.map(|step| sequence.operator_name(step)).unwrap_or_default();
     SequenceError::RequiredGather { operator, output: name(output), input: name(input), reason }
 }
 

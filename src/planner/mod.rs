@@ -37,7 +37,6 @@ use crate::{
     },
     problem::constraints::Pool,
     search::Observer,
-    sequence::Origin,
 };
 
 /// Plans with a set of options. Each has a default; a planner has no state and can be reused.
@@ -144,10 +143,8 @@ fn gathered_limits(strategy: Strategy, mut limits: Limits) -> Limits {
 fn of_operator(input: InputRef<'_>, error: ProblemError) -> PlanError {
     let operator = |overwriter: &str| {
         let sequence = input.sequence()?;
-        match sequence.tensor(sequence.tensor_id(overwriter)?).origin {
-            Origin::Output { step, .. } => Some(sequence.operator_name(step)),
-            _ => None,
-        }
+        let producer = sequence.tensor(sequence.tensor_id(overwriter)?).producer();
+        producer.map(|step| sequence.operator_name(step))
     };
     match &error {
         ProblemError::RequiredOverwrite { overwriter, overwritten, reason } => {
@@ -493,8 +490,10 @@ impl<'a> Planner<'a> {
         let Lowered { problem, places, refused, runs } = self.memories.constrain(input, lowered)?;
         let alignment = self.alignment.unwrap_or(problem.alignment());
         let padding = self.padding.unwrap_or(problem.padding());
-        let problem = problem.with_alignment(alignment)?;
-        let problem = problem.with_padding(padding).map_err(|error| of_operator(flat, error))?;
+        let problem = problem
+            .with_alignment(alignment)
+            .and_then(|problem| problem.with_padding(padding))
+            .map_err(|error| of_operator(flat, error))?;
         let lowered = Lowered { problem, places, refused, runs };
         let gathers = self.lowering.gathers && self.strategy.knows_parts() && flat.has_gathers();
         let (gathered, is_partial) = gathers.then(|| flat.gather(lowered.clone())).unzip();

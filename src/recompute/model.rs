@@ -337,10 +337,7 @@ impl<'a> Draft<'a> {
     fn latest(&self, given: &OpSequence) -> Vec<u32> {
         let operators = given.operators();
         let mut latest = vec![narrow(operators.len()); operators.len()];
-        let producer = |tensor: TensorId| match given.tensor(tensor).origin {
-            Origin::Output { step, .. } => Some(step),
-            Origin::Input | Origin::Weight => None,
-        };
+        let producer = |tensor: TensorId| given.tensor(tensor).producer();
         for (step, operator) in operators.iter().enumerate() {
             // Operators that are ordered by something other than tensors have side effects.
             let has_effect = operator.once || !operator.after.is_empty();

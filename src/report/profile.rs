@@ -7,7 +7,6 @@ use crate::{
     Bytes, Plan, Step,
     plan::{PlannedPart, TensorPlace},
     report::StepNames,
-    sequence::Origin,
 };
 
 /// Returns whether the bytes alive at one step are the lower bound: there is one pool, without limits, and
@@ -38,10 +37,7 @@ pub(super) fn views<'a>(plan: &'a Plan, steps: StepNames<'_>) -> Vec<Vec<View<'a
         .0
         .into_iter()
         .flat_map(crate::OpSequence::tensors)
-        .filter_map(|tensor| match tensor.origin {
-            Origin::Output { step, .. } => Some((&*tensor.name, step)),
-            Origin::Input | Origin::Weight => None,
-        })
+        .filter_map(|tensor| Some((&*tensor.name, tensor.producer()?)))
         .collect();
     let mut views: Vec<Vec<View<'_>>> = vec![Vec::new(); plan.chunks.len()];
     let mut seen = vec![false; plan.chunks.len()];

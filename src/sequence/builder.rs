@@ -238,10 +238,7 @@ impl Names {
 
     /// The operator that produces a tensor, by its place in the list given.
     fn producer(&self, name: &str) -> Option<usize> {
-        match self.tensors[self.ids.get(name)?.index()].origin {
-            Origin::Output { step, .. } => Some(step),
-            Origin::Input | Origin::Weight => None,
-        }
+        self.tensors[self.ids.get(name)?.index()].producer()
     }
 
     fn define(

@@ -101,6 +101,16 @@ pub struct Tensor {
     pub origin: Origin,
 }
 
+impl Tensor {
+    /// The step of the operator that produces it, if any does.
+    pub(crate) const fn producer(&self) -> Option<usize> {
+        match self.origin {
+            Origin::Output { step, .. } => Some(step),
+            Origin::Input | Origin::Weight => None,
+        }
+    }
+}
+
 /// An operator of a checked sequence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]

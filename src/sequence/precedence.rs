@@ -73,10 +73,7 @@ impl OpSequence {
     }
 
     fn producer(&self, tensor: TensorId) -> Option<usize> {
-        match self.tensor(tensor).origin {
-            Origin::Output { step, .. } => Some(step),
-            Origin::Input | Origin::Weight => None,
-        }
+        self.tensor(tensor).producer()
     }
 
     /// The same operators in another order; `order` lists the steps of this sequence in the order

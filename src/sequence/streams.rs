@@ -1,9 +1,6 @@
 //! Operators on several streams, and the operators that each must wait for.
 
-use crate::{
-    Step,
-    sequence::{OpSequence, Origin},
-};
+use crate::{Step, sequence::OpSequence};
 
 impl OpSequence {
     /// The most streams of a sequence.
@@ -72,10 +69,7 @@ impl OpSequence {
     /// ascending and without repeats.
     pub(crate) fn direct_predecessors(&self, step: usize) -> Vec<usize> {
         let operator = &self.operators[step];
-        let producer = |input: &super::TensorId| match self.tensor(*input).origin {
-            Origin::Output { step, .. } => Some(step),
-            Origin::Input | Origin::Weight => None,
-        };
+        let producer = |input: &super::TensorId| self.tensor(*input).producer();
         let mut first: Vec<usize> = operator.inputs.iter().filter_map(producer).collect();
         first.extend(&operator.after);
         first.sort_unstable();

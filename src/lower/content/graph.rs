@@ -122,10 +122,7 @@ fn split(uses: &[Use]) -> Vec<(Range<Bytes>, Vec<usize>)> {
 }
 
 fn chunk(sequence: &OpSequence, value: usize, users: &[usize]) -> GraphChunk {
-    let producer = match sequence.tensors()[value].origin {
-        Origin::Output { step, .. } => Some(step),
-        Origin::Input | Origin::Weight => None,
-    };
+    let producer = sequence.tensors()[value].producer();
     let end = sequence.operators().len();
     let is_reader = |&&user: &&usize| user < end && Some(user) != producer;
     GraphChunk {
