@@ -25,11 +25,15 @@ use crate::{
 };
 use filling::Filling;
 
-/// Rectangles of more blocks are not packed on the spot.
+/// Rectangles of more blocks are not packed on the spot, and blocks between seams of more are stacked last.
 const MAX_BLOCKS: usize = 12;
 
-/// More blocks on one side of a boundary have too many pairs, or triples.
-const MAX_SIDE: [usize; 4] = [usize::MAX, usize::MAX, 64, 16];
+/// The blocks on both sides of a seam: its sums are of up to three. Smaller sets come first.
+const SHAPES: [(usize, usize); 9] =
+    [(1, 1), (1, 2), (2, 1), (2, 2), (1, 3), (3, 1), (2, 3), (3, 2), (3, 3)];
+
+/// More blocks on one side of a boundary have too many single blocks, pairs or triples.
+const MAX_SIDE: [usize; 3] = [usize::MAX, 64, 16];
 
 /// At most one byte in this many may be free: with more, fillers seldom find their place.
 const FULL: u128 = 8;
@@ -89,7 +93,7 @@ pub struct Contraction {
     sections: usize,
     /// The sums, blocks and boundaries that may still be looked at.
     work: usize,
-    /// Seams that are none: their sums are equal by chance.
+    /// The sets of blocks, in ascending order, whose sums are equal by chance, so that they are no seams.
     given_up: HashSet<Vec<usize>>,
 }
 
@@ -186,11 +190,11 @@ impl Contraction {
         let between = outer.chunk_by(|a, b| by_seams(a) == by_seams(b));
         let may_stack = |stack: &&[usize]| stack.len() > 1 && !self.given_up.contains(*stack);
         let stacks: Vec<&[usize]> = between.filter(may_stack).collect();
-        let around = |stack: &[usize]| {
+        let at_seams = |stack: &[usize]| {
             let (begin, end) = by_seams(&stack[0]);
             seams.all[begin].len() + seams.all[end].len()
         };
-        for between in stacks.iter().filter(|stack| around(stack) <= MAX_BLOCKS) {
+        for between in stacks.iter().filter(|stack| at_seams(stack) <= MAX_BLOCKS) {
             self.stack(between, &mut is_merged);
         }
         for seam in &seams.all {
@@ -205,8 +209,8 @@ impl Contraction {
         }
         // Between large seams, which are not split, others may lie as well. So these stack if nothing else merges.
         if self.blocks.len() == before {
-            let least = stacks.iter().map(|stack| around(stack)).min();
-            for between in stacks.iter().filter(|stack| Some(around(stack)) == least) {
+            let least = stacks.iter().map(|stack| at_seams(stack)).min();
+            for between in stacks.iter().filter(|stack| Some(at_seams(stack)) == least) {
                 self.stack(between, &mut is_merged);
             }
         }
@@ -271,12 +275,9 @@ impl Contraction {
         seams
     }
 
-    /// Splits the blocks at a boundary into the smallest sets with equal sums on both sides, of up to three blocks each.
+    /// Splits the blocks at a boundary into the smallest sets with equal sums on both sides.
     fn split(&self, mut boundary: Seam, seams: &mut Seams) {
-        let mut shapes: Vec<(usize, usize)> =
-            (1..=3).flat_map(|ending| (1..=3).map(move |beginning| (ending, beginning))).collect();
-        shapes.sort_by_key(|&(ending, beginning)| (ending.max(beginning), ending + beginning));
-        for (ending, beginning) in shapes {
+        for (ending, beginning) in SHAPES {
             if boundary.ending.len() < ending || boundary.beginning.len() < beginning {
                 continue;
             }
@@ -314,9 +315,9 @@ impl Contraction {
         self.given_up.contains(&seam)
     }
 
-    /// The sizes of sets of so many blocks, in ascending order.
+    /// The total size of every set of `of` blocks, in ascending order.
     fn sums(&self, blocks: &[usize], of: usize) -> Vec<Sum> {
-        if blocks.len() > MAX_SIDE[of] {
+        if blocks.len() > MAX_SIDE[of - 1] {
             return Vec::new();
         }
         let mut sums = vec![(0, Sum::default())];

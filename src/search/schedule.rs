@@ -17,7 +17,7 @@ pub const LONG: usize = 1000;
 /// Beyond, nothing is searched as a whole, and greedy packings begin with two orders.
 pub const LARGE: usize = 5000;
 
-/// Beyond, constraints are left to first fit.
+/// Beyond, constraints are left to first fit, and no blocks are merged.
 pub const HUGE: usize = 100_000;
 
 /// The nodes between two looks at the limits.

@@ -50,8 +50,8 @@ impl Later {
         Self(steps.into_iter().enumerate().map(of_stream).collect())
     }
 
-    /// Returns whether some chunk begins after an overwriter is written by the clock of the overwriter's stream, but
-    /// not by those of all streams.
+    /// Returns whether some chunk begins after an overwriter is written according to the clock of the overwriter's
+    /// stream, but not according to the clocks of all streams.
     pub(super) fn contradicts(&self, view: &View<'_>, new: ChunkId) -> bool {
         let stream = view.constraints.of(new).stream;
         let Some((steps, earliest)) = self.0.get(stream) else { return false };
