@@ -211,9 +211,9 @@ fn run_apart(network: &Network, image: &[f32]) -> Vec<f32> {
 fn run_in_pool(network: &Network, image: &[f32]) -> Result<(Vec<f32>, usize), Box<dyn Error>> {
     let plan = Planner::new().alignment(64).plan(&network.sequence)?;
     assert!(memplan::verify::verify(&network.sequence, &plan).is_empty());
-    assert!(!plan.parts.is_empty());
+    assert!(!plan.parts().is_empty());
     let placement = plan.placement(&network.sequence)?;
-    let mut pool = vec![f32::NAN; usize::try_from(plan.pool_size)?.div_ceil(4)];
+    let mut pool = vec![f32::NAN; usize::try_from(plan.pool_size())?.div_ceil(4)];
     for (step, kernel) in network.kernels.iter().enumerate() {
         let mut memory = placement.memory(step, &mut pool)?;
         if let (Kernel::Concat, OutputMemory::InPlace { memory: whole, range }) =

@@ -101,7 +101,7 @@ impl Program {
             works: works.collect(),
             waits: sequence.waits(),
             streams: sequence.streams(),
-            cells: cells(0..plan.pool_size).end,
+            cells: cells(0..plan.pool_size()).end,
             outputs: sequence.outputs().iter().map(place).collect(),
         })
     }
@@ -187,7 +187,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let expected = program.run_in_order();
     let runs = 1000;
     let wrong = (0..runs).filter(|_| program.run_on_streams() != expected).count();
-    println!("{runs} runs on two streams in {} B: {wrong} with other values", plan.pool_size);
+    println!("{runs} runs on two streams in {} B: {wrong} with other values", plan.pool_size());
     assert_eq!(wrong, 0, "the plan is not safe on two streams");
     Ok(())
 }

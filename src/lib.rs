@@ -20,7 +20,7 @@
 //!     .output("y")
 //!     .build()?;
 //! let plan = Planner::new().alignment(64).plan(&sequence)?;
-//! assert_eq!((plan.pool_size, plan.offset("b")), (1_609_664, plan.offset("a")));
+//! assert_eq!((plan.pool_size(), plan.offset("b")), (1_609_664, plan.offset("a")));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!

@@ -14,7 +14,7 @@ use crate::{Bytes, OpSequence, Operator, Output, SequenceError};
 /// ```
 /// let sequence = memplan::networks::mobilenet_v2(1)?;
 /// let plan = memplan::Planner::new().plan(&sequence)?;
-/// assert_eq!(plan.lower_bound, 6_021_120);
+/// assert_eq!(plan.lower_bound(), 6_021_120);
 /// # Ok::<(), memplan::PlanError>(())
 /// ```
 pub fn mobilenet_v2(batch: u64) -> Result<OpSequence, SequenceError> {
@@ -67,7 +67,7 @@ pub fn mobilenet_v2(batch: u64) -> Result<OpSequence, SequenceError> {
 /// ```
 /// let sequence = memplan::networks::small_linknet(1)?;
 /// let plan = memplan::Planner::new().plan(&sequence)?;
-/// assert_eq!((plan.pool_size, plan.naive_size), (640 << 10, 2368 << 10));
+/// assert_eq!((plan.pool_size(), plan.naive_size()), (640 << 10, 2368 << 10));
 /// # Ok::<(), memplan::PlanError>(())
 /// ```
 pub fn small_linknet(batch: u64) -> Result<OpSequence, SequenceError> {

@@ -49,8 +49,8 @@ fn a_million_chunks_plan_on_a_small_stack(
     };
     let thread = std::thread::Builder::new().stack_size(1 << 20).spawn(plan_and_verify).unwrap();
     let plan = thread.join().unwrap();
-    assert_eq!(plan.chunks.len() as u64, MILLION);
+    assert_eq!(plan.chunks().len() as u64, MILLION);
     if let Some(pool) = pool {
-        assert_eq!(plan.pool_size, pool);
+        assert_eq!(plan.pool_size(), pool);
     }
 }

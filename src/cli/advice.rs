@@ -39,8 +39,8 @@ pub(crate) fn advice(
         for (option, change) in options(path, args)? {
             let again = files::read_again(path, &args.reading, change)?;
             let Ok(again) = planner.plan(&again) else { continue };
-            if again.pool_size < plan.pool_size {
-                found.push(Advice::option(option, again.pool_size));
+            if again.pool_size() < plan.pool_size() {
+                found.push(Advice::option(option, again.pool_size()));
             }
         }
         found.sort_by_key(|advice| advice.pool_size);

@@ -61,10 +61,10 @@ fn command() -> String {
 fn check_csv(plan: &Plan, input: &Input, is_csv: bool, path: Option<&Path>) -> Result<(), Failure> {
     let on_streams = |sequence: &OpSequence| sequence.streams() > 1;
     let missing = [
-        (plan.pools.len() > 1, "the pool of a chunk"),
-        (plan.pools.iter().any(|pool| pool.largest.is_some()), "the buffers of the pool"),
+        (plan.pools().len() > 1, "the pool of a chunk"),
+        (plan.pools().iter().any(|pool| pool.largest.is_some()), "the buffers of the pool"),
         (matches!(input, Input::Sequence(sequence) if on_streams(sequence)), "times on streams"),
-        (!plan.dims.is_empty(), "the sizes that it holds for"),
+        (!plan.dims().is_empty(), "the sizes that it holds for"),
     ];
     match missing.into_iter().find(|(is_needed, _)| is_csv && *is_needed) {
         Some((_, what)) => {
@@ -113,7 +113,7 @@ pub(crate) fn plan(args: &PlanArgs) -> Result<Verdict, Failure> {
     let found =
         if args.reorder { Some(look_for_order(&input, path, reading, planning)?) } else { None };
     let plan = match (&found, args.capacity) {
-        (Some(found), Some(capacity)) if found.plan.pool_size > capacity => {
+        (Some(found), Some(capacity)) if found.plan.pool_size() > capacity => {
             say(&format!("{}{OTHER_WAYS}", refusal_of_orders(found, capacity, &rules())));
             return Ok(Verdict::Bad);
         }
@@ -184,7 +184,7 @@ pub(crate) fn plan(args: &PlanArgs) -> Result<Verdict, Failure> {
             write!(out, "\n{}", report::reordering(found, given))?;
         }
         if let Some(found) = better_order(args, &input, &plan) {
-            let pool = Size(found.pool_size);
+            let pool = Size(found.pool_size());
             writeln!(out, "another order of the operators needs {pool} or less: memplan reorder")?;
         }
         if let Some(report) = runtime.report(&plan) {
@@ -228,7 +228,7 @@ fn better_order(args: &PlanArgs, input: &Input, plan: &Plan) -> Option<Plan> {
     let (Input::Sequence(sequence), Some(path)) = (input, args.input.as_deref()) else {
         return None;
     };
-    let is_given = plan.order.is_empty() && args.later.after.is_empty();
+    let is_given = plan.order().is_empty() && args.later.after.is_empty();
     let is_limited = args.planning.searching.limits().time.is_some() || is_interrupted();
     if !is_given || is_limited || args.capacity.is_some() {
         return None;
@@ -275,8 +275,7 @@ fn write_plan(
     took: Duration,
     arena: Option<ArenaEntry>,
 ) -> io::Result<()> {
-    let mut stated = plan.clone();
-    stated.order = stated_order(plan, input);
+    let stated = plan.clone().with_order(stated_order(plan, input));
     report::write_plan_file(out, stated, Some(took), arena)
 }
 
@@ -319,25 +318,25 @@ fn refusal_of_orders(found: &ReorderedPlan, capacity: Bytes, rules: &str) -> Str
 
 /// Reports that no plan fits.
 fn refusal(plan: &Plan, capacity: Bytes, rules: &str) -> String {
-    let of_all = plan.content_bound.filter(|&bound| bound > capacity);
+    let of_all = plan.content_bound().filter(|&bound| bound > capacity);
     let scoped = of_all.map_or_else(|| report::scoped(plan), |_| "plan");
     format!(
         "does not fit: capacity {}, but every {scoped} needs at least {} (proven) under these rules: {rules}",
         Size(capacity),
-        Size(of_all.unwrap_or(plan.lower_bound))
+        Size(of_all.unwrap_or(plan.lower_bound()))
     )
 }
 
 /// Reports that it is not known whether a plan fits.
 fn doubt(plan: &Plan, capacity: Bytes) -> String {
-    let remedy = match plan.strategy {
+    let remedy = match plan.strategy() {
         _ if is_interrupted() => "the search was interrupted",
         Some(strategy) if strategy.searches() => "--effort and --time-limit extend the search",
         _ => "--strategy optimal searches for a plan that fits",
     };
     format!(
         "unknown: the smallest pool found so far, {}, exceeds the capacity of {}; it is {}; {remedy}",
-        Size(plan.pool_size),
+        Size(plan.pool_size()),
         Size(capacity),
         report::bound_ratio(plan)
     )
@@ -436,18 +435,18 @@ fn traffic(
     path: Option<&Path>,
     args: &ExplainArgs,
 ) -> Option<TrafficReference> {
-    if plan.pools.len() < 2 {
+    if plan.pools().len() < 2 {
         return None;
     }
-    let lowering = args.reading.lowering().gathers(!plan.parts.is_empty());
+    let lowering = args.reading.lowering().gathers(!plan.parts().is_empty());
     let planner = args.planning.planner(&args.reading, input, path).lowering(lowering);
-    let planner = planner.alignment(plan.alignment).padding(plan.padding);
+    let planner = planner.alignment(plan.alignment()).padding(plan.padding());
     let lowered = planner.lower(input).ok()?.problem;
     if lowered.pools().len() > 1 {
         return TrafficReference::of(&lowered);
     }
     // A plan from a file lists the pools that it was made for.
-    let pools = plan.pools.iter().map(|of| {
+    let pools = plan.pools().iter().map(|of| {
         let pool = Pool::new(&*of.name).cost(of.cost);
         of.capacity.map_or(pool.clone(), |capacity| pool.capacity(capacity))
     });
@@ -467,7 +466,7 @@ fn explain_capacity(
     let mut out = io::stdout().lock();
     let plan = match fit {
         PlanFit::Yes(plan) => {
-            let (pool, capacity) = (Size(plan.pool_size), Size(capacity));
+            let (pool, capacity) = (Size(plan.pool_size()), Size(capacity));
             writeln!(out, "It fits: pool {pool}, capacity {capacity}.")?;
             writeln!(out, "The pool is {}.", report::bound_ratio(&plan))?;
             return Ok(Verdict::Good);

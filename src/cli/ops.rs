@@ -41,7 +41,7 @@ pub(crate) fn ops(args: &OpsArgs) -> Result<Verdict, Failure> {
         &lowered,
         |output| not_in_place.get(name_of(output)).map(ToString::to_string),
         |output| unknown.contains(name_of(output)),
-        &plan.copies,
+        plan.copies(),
     );
     let rules = rules(&input, path, &args.reading, Strategy::default());
     let mut out = io::BufWriter::new(io::stdout().lock());

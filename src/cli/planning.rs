@@ -7,7 +7,6 @@ use memplan::{
     import::recording::Recording,
     lower::LoweringOptions,
     networks,
-    plan::Scope,
     planner::PlanFit,
     report::{self, StepNames},
     search::Observer,
@@ -60,10 +59,12 @@ pub(crate) fn stated_order(plan: &Plan, input: &Input) -> Vec<usize> {
         Input::Sequence(sequence) => sequence.given_order(),
         Input::Problem(_) => &[],
     };
-    match (given.is_empty(), plan.order.is_empty()) {
-        (true, _) => plan.order.clone(),
+    match (given.is_empty(), plan.order().is_empty()) {
+        (true, _) => plan.order().to_vec(),
         (false, true) => given.to_vec(),
-        (false, false) => plan.order.iter().filter_map(|&step| given.get(step).copied()).collect(),
+        (false, false) => {
+            plan.order().iter().filter_map(|&step| given.get(step).copied()).collect()
+        }
     }
 }
 
@@ -87,9 +88,9 @@ fn steps_of(order: &[usize], sequence: &OpSequence) -> Vec<usize> {
 /// If they cannot run in that order.
 pub(crate) fn in_order(input: Input, plan: &Plan) -> Result<Input, String> {
     match input {
-        _ if plan.order.is_empty() => Ok(input),
+        _ if plan.order().is_empty() => Ok(input),
         Input::Sequence(sequence) => {
-            let steps = steps_of(&plan.order, &sequence);
+            let steps = steps_of(plan.order(), &sequence);
             if steps.iter().copied().eq(0..sequence.operators().len()) {
                 return Ok(Input::Sequence(sequence));
             }
@@ -103,7 +104,7 @@ pub(crate) fn in_order(input: Input, plan: &Plan) -> Result<Input, String> {
 /// Returns whether a plan claims to hold for no other sizes than its input.
 pub(crate) fn holds_for(plan: &Plan, input: &Input) -> bool {
     let sequence = InputRef::from(input).sequence();
-    plan.dims.is_empty() || sequence.is_some_and(|sequence| *sequence.dims() == plan.dims)
+    plan.dims().is_empty() || sequence.is_some_and(|sequence| sequence.dims() == plan.dims())
 }
 
 /// Reads a plan of an input; returns it with the input in the order that it is for. Its bound is
@@ -125,9 +126,8 @@ pub(crate) fn read_plan(
         wrong(Some(plan), format!("the order of the operators that it is for is wrong: {why}"))
     })?;
     let problem = lowered_for(&input, path, reading, &read)?;
-    let mut counted = read.with_counted_bound(problem).map_err(|error| wrong(Some(plan), error))?;
-    counted.scope = counted.scope.min(Scope::of((&input).into(), reading.lowering()));
-    Ok((counted, input))
+    let counted = read.with_counted_bound(problem).map_err(|error| wrong(Some(plan), error))?;
+    Ok((counted.with_scope_of((&input).into(), reading.lowering()), input))
 }
 
 /// Lowers an input to the chunks that a plan is for. Gathered inputs lie inside their outputs if they do
@@ -138,8 +138,9 @@ pub(crate) fn lowered_for(
     reading: &InputArgs,
     plan: &Plan,
 ) -> Result<Problem, Failure> {
-    let options = reading.lowering().gathers(!plan.parts.is_empty());
-    let planner = Planner::new().alignment(plan.alignment).padding(plan.padding).lowering(options);
+    let options = reading.lowering().gathers(!plan.parts().is_empty());
+    let planner =
+        Planner::new().alignment(plan.alignment()).padding(plan.padding()).lowering(options);
     let lowered = planner.lower(input).map_err(|error| wrong(Some(path), error))?;
     Ok(lowered.problem)
 }
@@ -206,7 +207,7 @@ pub(crate) fn make_plan(
     let plan =
         if strategy.is_anytime() { searching(None, plan) } else { plan(Observer::default()) };
     let plan = plan.map_err(|error| unplanned(path, &error))?;
-    if is_interrupted() && !plan.proven_optimal {
+    if is_interrupted() && !plan.proven_optimal() {
         note("interrupted: this is the best plan so far; it is not proven minimal");
     }
     Ok(plan)

@@ -118,7 +118,7 @@ pub(crate) fn picture(args: &ShowArgs, plan: &Plan, maps: usize) -> SvgOptions {
 fn draw(args: &ShowArgs, form: Form, plan: &Plan, steps: StepNames<'_>) -> String {
     match form {
         Form::Svg => {
-            report::pool_maps_svg(plan, steps, picture(args, plan, plan.pools.len().max(1)))
+            report::pool_maps_svg(plan, steps, picture(args, plan, plan.pools().len().max(1)))
         }
         Form::Trace => report::trace(plan, steps),
         Form::Text | Form::Html => {
@@ -250,8 +250,8 @@ fn problem(
 ) -> Result<Problem, Failure> {
     let path = args.input.as_deref().unwrap_or(Path::new(BUILT_IN));
     let problem = lowered_for(input, path, &args.reading, plan)?;
-    let placed = problem.with_alignment(plan.alignment);
-    placed.and_then(|placed| placed.with_padding(plan.padding)).map_err(|error| {
+    let placed = problem.with_alignment(plan.alignment());
+    placed.and_then(|placed| placed.with_padding(plan.padding())).map_err(|error| {
         let path = stored.map_or(path, PathBuf::as_path);
         Failure::Input(format!("{}: {error}", files::name(path)))
     })

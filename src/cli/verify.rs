@@ -50,7 +50,7 @@ pub(crate) fn verify(args: &VerifyArgs) -> Result<Verdict, Failure> {
             return Ok(Verdict::Bad);
         }
     };
-    if !plan.order.is_empty() {
+    if !plan.order().is_empty() {
         let ordered = match input {
             Input::Sequence(run) if is_smaller => smaller_in_order(args, &run, &plan)?,
             input => in_order(input, &plan),
@@ -137,7 +137,7 @@ fn run(args: &VerifyArgs, input: Input, plan: &Plan) -> Result<Run, Failure> {
     };
     let given = files::dims(&args.input, &args.reading)?;
     let mut is_smaller = false;
-    for (name, &range) in &plan.dims {
+    for (name, &range) in plan.dims() {
         let Some(&sizes) = given.get(&**name) else {
             let words = format!(
                 "the plan holds for {planned}, but the size of this run is not given; add --dim {name}={range}, or one size"
@@ -168,7 +168,7 @@ fn smaller_in_order(
     run: &OpSequence,
     plan: &Plan,
 ) -> Result<Result<Input, String>, Failure> {
-    let dims = plan.dims.iter().map(|(name, &sizes)| (name.to_string(), sizes));
+    let dims = plan.dims().iter().map(|(name, &sizes)| (name.to_string(), sizes));
     let planned = files::read_again(&args.input, &args.reading, |options| options.dims(dims))?;
     Ok(in_order(planned, plan).and_then(|planned| match &planned {
         Input::Sequence(planned) => {

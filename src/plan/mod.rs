@@ -1,5 +1,6 @@
 //! The plan: the result that a framework uses.
 
+mod accessors;
 mod copies;
 mod decisions;
 mod error;
@@ -50,76 +51,36 @@ use crate::{
     derive(serde::Serialize, serde::Deserialize),
     serde(try_from = "PlanFile", into = "PlanFile")
 )]
-#[non_exhaustive]
 pub struct Plan {
-    /// The strategy that planned it, if known: a CSV file does not name it.
-    pub strategy: Option<Strategy>,
-    /// The strategy that won, if several were tried.
-    pub winner: Option<Strategy>,
-    /// The number of bytes that the framework must reserve.
-    pub pool_size: Bytes,
-    /// A lower bound in bytes: no plan within [`Plan::scope`] can be smaller.
-    pub lower_bound: Bytes,
-    /// True if no smaller pool exists within [`Plan::scope`].
-    pub proven_optimal: bool,
-    /// The plans that the lower bound holds for.
-    pub scope: Scope,
-    /// In the answer that no plan fits: the bytes that every plan needs, whatever it chooses, if they exceed the
-    /// capacity; see [`Planner::content_bound`](crate::Planner::content_bound). No file holds them.
-    pub content_bound: Option<Bytes>,
-    /// A lower bound that a file states and that counting did not confirm; see
-    /// [`Plan::with_counted_bound`].
-    pub claimed_bound: Option<Bytes>,
-    /// The total with one buffer per chunk, in bytes. The bodies of an operator count as its workspace.
-    pub naive_size: Bytes,
-    /// Alignment of the pool and of all roots, in bytes.
-    pub alignment: Bytes,
-    /// Bytes added to the size of every chunk.
-    pub padding: Bytes,
-    /// The number of steps.
-    pub steps: Step,
-    /// The first step at which the most bytes are alive, as [`Bound`](crate::problem::Bound) defines it; 0 if there are
-    /// several streams.
-    pub peak_step: Step,
-    /// With several streams, the chunks that are alive together and take the most bytes, by their places in
-    /// [`Plan::chunks`]. Empty with one stream: those chunks are the ones alive at the peak step.
-    pub peak: Vec<usize>,
-    /// The chunks, in the order of the problem.
-    pub chunks: Vec<PlannedChunk>,
-    /// The tensors, in the order of the sequence; empty for a plan of a bare problem.
-    pub tensors: Vec<PlannedTensor>,
-    /// The sizes of the shared objects in bytes, if the strategy answers with objects.
-    pub objects: Vec<Bytes>,
-    /// The order of the operators that this is a plan for: the steps of the sequence as they are to
-    /// run, for [`OpSequence::permuted`]. Empty if that is the order given. All steps of the plan
-    /// count in this order.
-    pub order: Vec<usize>,
-    /// The plans of the sequences that operators run, by step and then in the order of the
-    /// operator's list.
-    pub bodies: Vec<PlannedBody>,
-    /// The pools; empty if the problem is [unconstrained](Problem::is_unconstrained).
-    pub pools: Vec<PlannedPool>,
-    /// The chunks that lie inside others and share their bytes.
-    pub parts: Vec<PlannedPart>,
-    /// The steps in which chunks need only some of their bytes, by chunk and then by step.
-    pub windows: Vec<PlannedWindow>,
-    /// The chunks whose places the problem or the caller gives, by their places in [`Plan::chunks`], ascending.
-    pub pinned: Vec<usize>,
-    /// The bytes of the pools that no chunk may touch.
-    pub reserved: Vec<PlannedReserve>,
-    /// The copies that make the pool smaller: views and gathered inputs that have memory of their own.
-    pub copies: PlannedCopies,
-    /// The cost of the traffic: the bytes that operators move to and from the chunks, each times
-    /// the cost of its pool.
-    pub traffic: u128,
-    /// The dimensions whose sizes may differ from run to run, by name: the plan holds for every run with these
-    /// sizes, and its own are the largest. Empty if there is one size each.
-    pub dims: BTreeMap<Box<str>, DimRange>,
-    /// The names that operators of the sequence read, but that no operator produces and nobody declared. They count as
-    /// weights, outside the pool.
-    pub undeclared: Vec<Box<str>>,
-    /// True if the operators were not given in execution order; steps count in the sorted order.
-    pub is_sorted: bool,
+    pub(crate) strategy: Option<Strategy>,
+    pub(crate) winner: Option<Strategy>,
+    pub(crate) pool_size: Bytes,
+    pub(crate) lower_bound: Bytes,
+    pub(crate) proven_optimal: bool,
+    pub(crate) scope: Scope,
+    pub(crate) content_bound: Option<Bytes>,
+    pub(crate) claimed_bound: Option<Bytes>,
+    pub(crate) naive_size: Bytes,
+    pub(crate) alignment: Bytes,
+    pub(crate) padding: Bytes,
+    pub(crate) steps: Step,
+    pub(crate) peak_step: Step,
+    pub(crate) peak: Vec<usize>,
+    pub(crate) chunks: Vec<PlannedChunk>,
+    pub(crate) tensors: Vec<PlannedTensor>,
+    pub(crate) objects: Vec<Bytes>,
+    pub(crate) order: Vec<usize>,
+    pub(crate) bodies: Vec<PlannedBody>,
+    pub(crate) pools: Vec<PlannedPool>,
+    pub(crate) parts: Vec<PlannedPart>,
+    pub(crate) windows: Vec<PlannedWindow>,
+    pub(crate) pinned: Vec<usize>,
+    pub(crate) reserved: Vec<PlannedReserve>,
+    pub(crate) copies: PlannedCopies,
+    pub(crate) traffic: u128,
+    pub(crate) dims: BTreeMap<Box<str>, DimRange>,
+    pub(crate) undeclared: Vec<Box<str>>,
+    pub(crate) is_sorted: bool,
 }
 
 /// The plan of a sequence that an operator runs. Its pool lies in the operator's workspace, behind a
@@ -382,13 +343,28 @@ impl Plan {
         let counted = Self {
             lower_bound,
             proven_optimal: self.is_at_bound(lower_bound),
-            scope: self.scope.min(Scope::of((&problem).into(), LoweringOptions::default())),
             claimed_bound: (self.lower_bound != lower_bound).then_some(self.lower_bound),
             peak_step,
             peak: peak.iter().copied().map(ChunkId::index).collect(),
             ..self
         };
+        let counted = counted.with_scope_of((&problem).into(), LoweringOptions::default());
         Ok(counted.with_windows(&problem))
+    }
+
+    /// Narrows the [scope](Plan::scope) to that of an input that is lowered with these options: a file may claim a
+    /// wider one.
+    #[must_use]
+    pub fn with_scope_of(self, input: InputRef<'_>, options: LoweringOptions) -> Self {
+        let scope = self.scope.min(Scope::of(input, options));
+        Self { scope, ..self }
+    }
+
+    /// Replaces the [order](Plan::order) that the plan states, and nothing else: a file names the operators by their
+    /// places in the model, which need not list them in execution order.
+    #[must_use]
+    pub fn with_order(self, order: Vec<usize>) -> Self {
+        Self { order, ..self }
     }
 
     /// Finds a tensor by name; searches the list.

@@ -23,7 +23,7 @@ use crate::{
 /// problem.overwrite(new, old, 0);
 /// let problem = problem.build()?;
 /// let plan = Planner::new().plan(&problem)?;
-/// assert_eq!((plan.proven_optimal, plan.scope), (true, Scope::AllChoices));
+/// assert_eq!((plan.proven_optimal(), plan.scope()), (true, Scope::AllChoices));
 /// # Ok::<(), memplan::PlanError>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -52,8 +52,7 @@ impl Scope {
     }
 
     /// The scope of what is proven about an input that is lowered with these options.
-    #[must_use]
-    pub fn of(input: InputRef<'_>, options: LoweringOptions) -> Self {
+    pub(crate) fn of(input: InputRef<'_>, options: LoweringOptions) -> Self {
         let has_choice = match input {
             InputRef::Problem(problem) => {
                 let has_parts = options.gathers && !problem.optional_parts().is_empty();

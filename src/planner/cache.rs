@@ -21,7 +21,7 @@ use crate::{Bytes, Plan};
 /// };
 /// let mut plans = PlanCache::default();
 /// plans.get_or_plan(&[8], || planned(8))?;
-/// assert_eq!(plans.get_or_plan(&[2], || planned(2))?.pool_size, 256);
+/// assert_eq!(plans.get_or_plan(&[2], || planned(2))?.pool_size(), 256);
 /// assert_eq!((plans.len(), plans.pool_size()), (2, 1024));
 /// // A plan of a larger shape also holds for this one.
 /// assert_eq!(plans.dominating(&[5]).map(|(shape, _)| shape), Some(&[8][..]));

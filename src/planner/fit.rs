@@ -47,7 +47,7 @@ impl Planner<'_> {
     ///
     /// let sequence = networks::mobilenet_v2(1)?;
     /// let fit = |capacity| Planner::new().fit(&sequence, capacity);
-    /// assert!(matches!(fit(6 << 20)?, PlanFit::Yes(plan) if plan.pool_size <= 6 << 20));
+    /// assert!(matches!(fit(6 << 20)?, PlanFit::Yes(plan) if plan.pool_size() <= 6 << 20));
     /// assert!(matches!(fit(5 << 20)?, PlanFit::No(_)));
     /// # Ok::<(), memplan::PlanError>(())
     /// ```

@@ -49,7 +49,7 @@ use crate::{
 /// problem.chunk(1..3, 20);
 /// problem.chunk(2..4, 10);
 /// let plan = Planner::new().plan(&problem.build()?)?;
-/// assert_eq!(plan.pool_size, 30);
+/// assert_eq!(plan.pool_size(), 30);
 /// # Ok::<(), memplan::PlanError>(())
 /// ```
 #[derive(Clone, Debug, Default)]
@@ -231,9 +231,9 @@ impl<'a> Planner<'a> {
     /// let sram = Pool::new("sram").capacity(4 << 20).cost(1);
     /// let psram = Pool::new("psram").cost(20);
     /// let plan = Planner::new().pools([sram, psram]).plan(&networks::mobilenet_v2(1)?)?;
-    /// assert!(plan.pools[0].size <= 4 << 20 && plan.pools[1].size > 0);
-    /// let outside = plan.chunks.iter().filter(|chunk| chunk.pool == 1).count();
-    /// assert!(outside < plan.chunks.len() / 10);
+    /// assert!(plan.pools()[0].size <= 4 << 20 && plan.pools()[1].size > 0);
+    /// let outside = plan.chunks().iter().filter(|chunk| chunk.pool == 1).count();
+    /// assert!(outside < plan.chunks().len() / 10);
     /// # Ok::<(), memplan::PlanError>(())
     /// ```
     #[must_use]
@@ -281,7 +281,7 @@ impl<'a> Planner<'a> {
     ///     .limits(Limits::default().nodes(u64::MAX).time(Duration::from_secs(60)))
     ///     .observer(Observer::default().cancel(&cancel).progress(&progress))
     ///     .plan(&networks::mobilenet_v2(1)?)?;
-    /// assert!(plan.proven_optimal);
+    /// assert!(plan.proven_optimal());
     /// # Ok::<(), memplan::PlanError>(())
     /// ```
     #[must_use]
@@ -351,7 +351,7 @@ impl<'a> Planner<'a> {
     ///
     /// let sequence = networks::mobilenet_v2(1)?;
     /// let planner = Planner::new();
-    /// assert_eq!(planner.content_bound(&sequence)?, Some(planner.plan(&sequence)?.pool_size));
+    /// assert_eq!(planner.content_bound(&sequence)?, Some(planner.plan(&sequence)?.pool_size()));
     /// # Ok::<(), memplan::PlanError>(())
     /// ```
     ///

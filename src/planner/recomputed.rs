@@ -115,7 +115,7 @@ impl Planner<'_> {
     ///
     /// let sequence = networks::mobilenet_v2(1)?;
     /// let found = Planner::new().plan_recomputed(&sequence, Recomputing::new(8 << 20))?;
-    /// assert!(matches!(found, RecomputedPlan::Found(found) if found.plan.pool_size <= 8 << 20));
+    /// assert!(matches!(found, RecomputedPlan::Found(found) if found.plan.pool_size() <= 8 << 20));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///

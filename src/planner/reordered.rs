@@ -49,7 +49,7 @@ impl Planner<'_> {
     ///
     /// let sequence = networks::mobilenet_v2(1)?;
     /// let found = Planner::new().plan_reordered(&sequence, default_limits())?;
-    /// assert!(found.plan.pool_size <= found.given.pool_size);
+    /// assert!(found.plan.pool_size() <= found.given.pool_size());
     /// # Ok::<(), memplan::PlanError>(())
     /// ```
     ///
@@ -131,7 +131,7 @@ impl Planner<'_> {
     /// let planner = Planner::new();
     /// let plan = planner.plan(&sequence)?;
     /// let found = planner.probe_orders(&sequence, &plan).unwrap();
-    /// assert_eq!((plan.pool_size, found.pool_size), (210, 120));
+    /// assert_eq!((plan.pool_size(), found.pool_size()), (210, 120));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[must_use]

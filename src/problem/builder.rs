@@ -119,7 +119,7 @@ impl ProblemBuilder {
     /// let output = problem.chunk(1..3, 96);
     /// let problem = problem.overlap(output, input, 16).build()?;
     /// let plan = Planner::new().plan(&problem)?;
-    /// assert_eq!(plan.pool_size, 96 + 16);
+    /// assert_eq!(plan.pool_size(), 96 + 16);
     /// # Ok::<(), memplan::PlanError>(())
     /// ```
     pub fn overlap(
@@ -239,7 +239,7 @@ impl ProblemBuilder {
     /// let whole = problem.chunk(2..4, 96);
     /// problem.optional_part(a, whole, 0).optional_part(b, whole, 64);
     /// let plan = Planner::new().plan(&problem.build()?)?;
-    /// assert_eq!((plan.pool_size, plan.parts.len()), (96, 2));
+    /// assert_eq!((plan.pool_size(), plan.parts().len()), (96, 2));
     /// # Ok::<(), memplan::PlanError>(())
     /// ```
     pub fn optional_part(&mut self, part: ChunkId, whole: ChunkId, offset: Bytes) -> &mut Self {

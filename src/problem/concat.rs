@@ -33,7 +33,7 @@ impl Problem {
     /// let shared = [(cache, same_cache)];
     /// let both = prefill.build()?.concat(&decode.build()?, &shared)?;
     /// assert_eq!((both.len(), both.steps()), (3, 4));
-    /// assert_eq!(Planner::new().plan(&both)?.pool_size, 464);
+    /// assert_eq!(Planner::new().plan(&both)?.pool_size(), 464);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///

@@ -163,7 +163,7 @@ impl Output {
     ///         .build()
     /// };
     /// let view = Output::new("first", 64).reads("x");
-    /// let pool_size = |slice| Ok::<_, memplan::PlanError>(Planner::new().plan(&sequence(slice)?)?.pool_size);
+    /// let pool_size = |slice| Ok::<_, memplan::PlanError>(Planner::new().plan(&sequence(slice)?)?.pool_size());
     /// assert_eq!(pool_size(view.clone())?, 4224);
     /// assert_eq!(pool_size(view.required())?, 4224);
     /// # Ok::<(), memplan::PlanError>(())
@@ -202,7 +202,7 @@ impl Output {
     ///     .output("c")
     ///     .build()?;
     /// let plan = Planner::new().plan(&sequence)?;
-    /// assert_eq!((plan.pool_size, plan.offset("b")), (96, Some(64)));
+    /// assert_eq!((plan.pool_size(), plan.offset("b")), (96, Some(64)));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[must_use]
@@ -274,7 +274,7 @@ impl Output {
     ///     .operator(Operator::new("blur").inputs(["x"]).output(Output::new("y", 9216).overlaps("x", 112)))
     ///     .output("y")
     ///     .build()?;
-    /// assert_eq!(Planner::new().plan(&sequence)?.pool_size, 9216 + 112);
+    /// assert_eq!(Planner::new().plan(&sequence)?.pool_size(), 9216 + 112);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[must_use]
@@ -384,7 +384,7 @@ impl Operator {
     ///         .output("w")
     ///         .build()
     /// };
-    /// let pool_size = |stream| Ok::<_, memplan::PlanError>(Planner::new().plan(&two_branches(stream)?)?.pool_size);
+    /// let pool_size = |stream| Ok::<_, memplan::PlanError>(Planner::new().plan(&two_branches(stream)?)?.pool_size());
     /// assert_eq!((pool_size(0)?, pool_size(1)?), (80, 144));
     /// # Ok::<(), memplan::PlanError>(())
     /// ```
@@ -450,7 +450,7 @@ impl Operator {
     /// let plan = Planner::new().plan(&sequence)?;
     /// // The copy of the state, and the pool of the body.
     /// assert_eq!(plan.workspace(0).map(|chunk| chunk.size), Some(64 + 64));
-    /// assert_eq!(plan.bodies[0].plan.pool_size, 64);
+    /// assert_eq!(plan.bodies()[0].plan.pool_size(), 64);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[must_use]

@@ -104,16 +104,14 @@ use crate::{
 /// problem, but not smaller ones. A sequence has neither.
 ///
 /// ```
-/// use memplan::{Planner, Problem, verify::verify};
+/// use memplan::{Plan, Planner, Problem, verify::verify};
 ///
 /// let mut problem = Problem::builder();
 /// problem.chunk(0..2, 10);
 /// problem.chunk(1..3, 20);
 /// let problem = problem.build()?;
-/// let mut plan = Planner::new().plan(&problem)?;
-/// assert_eq!(verify(&problem, &plan), []);
-/// plan.chunks[1].offset = 0;
-/// assert!(!verify(&problem, &plan).is_empty());
+/// assert_eq!(verify(&problem, &Planner::new().plan(&problem)?), []);
+/// assert!(!verify(&problem, &Plan::from_offsets(&problem, &[0, 0])?).is_empty());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[must_use]

@@ -19,7 +19,7 @@ use crate::{
 /// let plan = Planner::new().alignment(64).plan(&sequence)?;
 /// let verification = Verifier::new().alignment(64).execute(true).verify(&sequence, &plan)?;
 /// assert_eq!(verification.violations, []);
-/// assert!(verification.bytes_alive <= plan.pool_size);
+/// assert!(verification.bytes_alive <= plan.pool_size());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Copy, Debug, Default)]

@@ -229,7 +229,7 @@ fn claimed(
     scope: Scope,
     finding: &mut Finding,
 ) -> Result<(), TooMany> {
-    if plan.scope != scope {
+    if plan.scope() != scope {
         return Ok(());
     }
     let of_these;
@@ -245,13 +245,13 @@ fn claimed(
         return Ok(());
     };
     let found = objective(case, plan);
-    let strategy = plan.strategy.map(Strategy::name);
+    let strategy = plan.strategy().map(Strategy::name);
     let pool: u128 = best.objective.iter().skip(best.objective.len() / 3).sum();
-    let bound = u128::from(plan.lower_bound);
-    let is_right = (!plan.proven_optimal || found <= best.objective) && bound <= pool;
+    let bound = u128::from(plan.lower_bound());
+    let is_right = (!plan.proven_optimal() || found <= best.objective) && bound <= pool;
     let by = ratio(&found, &best.objective).max(bound as f64 / (pool as f64).max(1.0));
     finding.ask(is_right, by, || {
-        let proof = if plan.proven_optimal { "proven" } else { "not proven" };
+        let proof = if plan.proven_optimal() { "proven" } else { "not proven" };
         format!(
             "{strategy:?}: {found:?} ({proof}), bound {bound}; right is {:?} with {:?}",
             best.objective, best.links
@@ -264,17 +264,17 @@ fn fit(case: &Case, truth: &Truth, finding: &mut Finding) {
     let Some(best) = truth.best.as_ref().map(Best::pool) else { return };
     let Ok(plan) = planner(case).plan(&case.sequence) else { return };
     let alignment = case.setting.alignment;
-    let middle = best.midpoint(plan.pool_size) / alignment * alignment;
-    let mut capacities = vec![best, best + alignment, middle, plan.pool_size.saturating_sub(1)];
+    let middle = best.midpoint(plan.pool_size()) / alignment * alignment;
+    let mut capacities = vec![best, best + alignment, middle, plan.pool_size().saturating_sub(1)];
     capacities.sort_unstable();
     capacities.dedup();
     for capacity in capacities {
         match planner(case).fit(&case.sequence, capacity) {
             Ok(PlanFit::No(plan)) => {
-                let by = plan.lower_bound as f64 / best.max(1) as f64;
-                let scope = plan.scope;
+                let by = plan.lower_bound() as f64 / best.max(1) as f64;
+                let scope = plan.scope();
                 finding.ask(capacity < best, by, || {
-                    let bound = plan.lower_bound;
+                    let bound = plan.lower_bound();
                     format!("{capacity} B: no ({scope}), at least {bound} B; {best} B is possible")
                 });
             }
@@ -288,7 +288,7 @@ fn strategies(case: &Case, truth: &Truth, finding: &mut Finding) -> Result<(), T
     for &strategy in Strategy::ALL {
         let planner = planner(case).strategy(strategy).limits(Limits::default().nodes(1_000));
         if let Ok(plan) = planner.plan(&case.sequence) {
-            claimed(case, truth, &plan, plan.scope, finding)?;
+            claimed(case, truth, &plan, plan.scope(), finding)?;
         }
     }
     Ok(())
@@ -309,7 +309,7 @@ fn order(claim: Claim, case: &Case, truth: &Truth, finding: &mut Finding) {
     let limits = Limits::default().nodes(100_000);
     let Ok(found) = planner(case).plan_reordered(&case.sequence, limits) else { return };
     let (pool, bound, peak) =
-        (found.plan.pool_size, found.reordered.lower_bound, found.reordered.peak);
+        (found.plan.pool_size(), found.reordered.lower_bound, found.reordered.peak);
     let by = |bytes: u64| bytes as f64 / best.pool().max(1) as f64;
     match claim {
         Claim::OrderBound => finding.ask(bound <= best.pool(), by(bound), || {

@@ -41,16 +41,16 @@ pub fn planner(case: &Case) -> Planner<'static> {
 
 /// The objective of a plan, as the oracle counts it.
 pub fn objective(case: &Case, plan: &Plan) -> Vec<u128> {
-    if case.setting.pools.is_some() { plan.objective() } else { vec![plan.pool_size.into()] }
+    if case.setting.pools.is_some() { plan.objective() } else { vec![plan.pool_size().into()] }
 }
 
 /// Returns the first reason why a plan does not work.
 pub fn fault(case: &Case, plan: &Plan) -> Option<String> {
     let ordered;
-    let sequence = if plan.order.is_empty() {
+    let sequence = if plan.order().is_empty() {
         &case.sequence
     } else {
-        ordered = case.sequence.permuted(&plan.order).unwrap();
+        ordered = case.sequence.permuted(plan.order()).unwrap();
         &ordered
     };
     for seed in 0..if sequence.streams() > 1 { 3 } else { 1 } {
@@ -67,19 +67,19 @@ pub fn fault(case: &Case, plan: &Plan) -> Option<String> {
 /// By tensor: the steps in which it is kept because a plan keeps its chunk as a whole. A chunk with windows is needed
 /// byte by byte, and so is one that is written over in part although some of it is still to be used.
 pub fn kept(case: &Case, model: &Model, plan: &Plan) -> Vec<Steps> {
-    let mut of_chunks = vec![0; plan.chunks.len()];
+    let mut of_chunks = vec![0; plan.chunks().len()];
     let mut places = vec![None; model.tensors.len()];
-    for tensor in &plan.tensors {
+    for tensor in plan.tensors() {
         if let TensorPlace::Pool { chunk, .. } = tensor.place {
             let id = case.sequence.tensor_id(&tensor.name).unwrap().index();
             places[id] = Some(chunk);
             of_chunks[chunk] |= model.uses(id);
         }
     }
-    for window in &plan.windows {
+    for window in plan.windows() {
         of_chunks[window.chunk] = 0;
     }
-    for chunk in &plan.chunks {
+    for chunk in plan.chunks() {
         let step = chunk.begin as usize;
         if let Some(link) = chunk.overwrites
             && !model.are_over(of_chunks[link.chunk] & !(1 << step), Some(step))
@@ -93,10 +93,10 @@ pub fn kept(case: &Case, model: &Model, plan: &Plan) -> Vec<Steps> {
 /// The ties that a plan has taken: several choices where an output lies as two of its ties say.
 pub fn choices_of(case: &Case, questions: &Questions, plan: &Plan) -> Vec<Vec<Link>> {
     let mut places: HashMap<usize, (usize, i64)> = HashMap::new();
-    for tensor in &plan.tensors {
+    for tensor in plan.tensors() {
         let id = |name: &str| case.sequence.tensor_id(name).unwrap().index();
         let place = match &tensor.place {
-            TensorPlace::Pool { chunk, offset } => (plan.chunks[*chunk].pool, *offset as i64),
+            TensorPlace::Pool { chunk, offset } => (plan.chunks()[*chunk].pool, *offset as i64),
             TensorPlace::Supplied { tensor, offset } => (usize::MAX - id(tensor), *offset as i64),
             _ => continue,
         };
@@ -129,28 +129,29 @@ pub fn plan_of(case: &Case, model: &Model, best: &Best) -> Option<Plan> {
     let mut plan = planner(case).lowering(apart).strategy(strategy).plan(&case.sequence).ok()?;
     let name = |tensor: usize| case.sequence.tensors()[tensor].name.clone();
     let is_of_tensor = |chunk: usize| {
-        let places = plan.tensors.iter().map(|tensor| &tensor.place);
+        let places = plan.tensors().iter().map(|tensor| &tensor.place);
         places
             .into_iter()
             .any(|place| matches!(place, TensorPlace::Pool { chunk: of, .. } if *of == chunk))
     };
     let mut chunks = Vec::new();
-    for chunk in (0..plan.chunks.len()).filter(|&chunk| !is_of_tensor(chunk)) {
-        let mut chunk = plan.chunks[chunk].clone();
+    for chunk in (0..plan.chunks().len()).filter(|&chunk| !is_of_tensor(chunk)) {
+        let mut chunk = plan.chunks()[chunk].clone();
         let outputs = &model.operators[chunk.begin as usize].outputs;
         let (pool, address) = best.places[*outputs.iter().find(|&&one| one >= model.named)?]?;
         (chunk.pool, chunk.offset) = (pool, address as u64);
         chunks.push(chunk);
     }
-    for tensor in &mut plan.tensors {
+    let (any, count) = (plan.chunks().first().cloned(), plan.chunks().len());
+    for tensor in plan.tensors_mut() {
         let at = case.sequence.tensor_id(&tensor.name)?.index();
         tensor.place = match (best.places[at], best.outside[at]) {
             (Some((pool, address)), _) => {
                 // Every tensor has a chunk of its own.
-                let mut chunk = plan.chunks.first()?.clone();
+                let mut chunk = any.clone()?;
                 (chunk.pool, chunk.offset) = (pool, address as u64);
                 (chunk.name, chunk.size, chunk.id) =
-                    (tensor.name.clone(), tensor.size, (plan.chunks.len() + at) as u64);
+                    (tensor.name.clone(), tensor.size, (count + at) as u64);
                 chunks.push(chunk);
                 TensorPlace::Pool { chunk: chunks.len() - 1, offset: address as u64 }
             }
@@ -160,15 +161,15 @@ pub fn plan_of(case: &Case, model: &Model, best: &Best) -> Option<Plan> {
             _ => return None,
         };
     }
-    plan.chunks = chunks;
+    *plan.chunks_mut() = chunks;
     // Nothing is lost if operators write the bytes that their inputs have there already.
-    plan.parts.clear();
-    match &mut plan.pools[..] {
+    plan.parts_mut().clear();
+    match &mut plan.pools_mut()[..] {
         [fast, slow] => {
             (fast.size, slow.size) = (best.objective[2] as u64, best.objective[1] as u64);
-            plan.pool_size = fast.size + slow.size;
+            *plan.number_mut("pool_size") = fast.size + slow.size;
         }
-        _ => plan.pool_size = best.pool(),
+        _ => *plan.number_mut("pool_size") = best.pool(),
     }
     Some(plan)
 }
@@ -183,7 +184,7 @@ pub fn fault_of_places(case: &Case, plan: &Plan) -> Option<String> {
         }
     }
     // The pools of a plan are compared with its chunks.
-    if plan.pools.is_empty() {
+    if plan.pools().is_empty() {
         return execute(&case.sequence, plan).first().map(ToString::to_string);
     }
     None

@@ -74,7 +74,7 @@ fn is_planned(case: &Case, right: &Right) {
     if let Some(best) = right.in_best_order {
         let limits = Limits::default();
         let found = planner(case).plan_reordered(&case.sequence, limits).unwrap();
-        assert_eq!(found.plan.pool_size, best);
+        assert_eq!(found.plan.pool_size(), best);
         assert!(found.reordered.lower_bound <= best, "{:?}", found.reordered);
     }
     if let &[size] = right.best {

@@ -65,7 +65,7 @@ fn graph() {
     let plan = planner(&case).plan(&case.sequence);
     let text = plan.map_or_else(
         |error| error.to_string(),
-        |plan| format!("{:?}, bound {}", objective(&case, &plan), plan.lower_bound),
+        |plan| format!("{:?}, bound {}", objective(&case, &plan), plan.lower_bound()),
     );
     println!("  memplan: {text}");
     for claim in Claim::ALL {

@@ -26,10 +26,10 @@ pub fn check(plan: &Plan, steps: StepNames<'_>) -> usize {
     for pool in by_pool(&split) {
         shared += check_pool(&pool, steps, plan);
     }
-    if plan.steps <= SMALL.1 {
+    if plan.steps() <= SMALL.1 {
         check_page(&split, steps, plan);
     }
-    let bodies = plan.bodies.iter().map(|body| check(&body.plan, StepNames(None)));
+    let bodies = plan.bodies().iter().map(|body| check(&body.plan, StepNames(None)));
     shared + bodies.sum::<usize>()
 }
 
@@ -51,25 +51,25 @@ fn covered(mut ranges: Vec<(u64, u64)>, alignment: u64) -> (u64, u64) {
 /// The addresses that the chunks of a plan need in a step, with their lengths added up.
 fn needs(plan: &Plan, step: u64) -> Vec<(u64, u64)> {
     let mut ranges = Vec::new();
-    for (at, chunk) in plan.chunks.iter().enumerate().filter(|(_, chunk)| chunk.size > 0) {
+    for (at, chunk) in plan.chunks().iter().enumerate().filter(|(_, chunk)| chunk.size > 0) {
         // What an overwriter shares in its first step is counted once.
         if step < chunk.begin || chunk.end <= step {
             continue;
         }
         let mut own = Vec::new();
-        let windows = plan.windows.iter();
+        let windows = plan.windows().iter();
         let windows = windows.filter(|w| w.chunk == at && w.begin <= step && step < w.end);
         let windows: Vec<_> = windows.collect();
         for window in windows.iter().filter(|window| window.low < window.high) {
             let (low, high) = (chunk.offset + window.low, chunk.offset + window.high);
-            own.push((low, high + plan.padding));
+            own.push((low, high + plan.padding()));
         }
         if windows.is_empty() {
             own.push((chunk.offset, plan.end_of(chunk)));
         }
         // What an overwriter has taken belongs to it, even if nobody reads it.
         let over = |new: &&PlannedChunk| new.overwrites.is_some_and(|link| link.chunk == at);
-        for new in plan.chunks.iter().filter(over).filter(|new| new.begin < step) {
+        for new in plan.chunks().iter().filter(over).filter(|new| new.begin < step) {
             let is_last = new.offset + new.size >= chunk.offset + chunk.size;
             let high = if is_last { plan.end_of(chunk) } else { new.offset + new.size };
             let left = own
@@ -83,21 +83,21 @@ fn needs(plan: &Plan, step: u64) -> Vec<(u64, u64)> {
 }
 
 fn check_pool(pool: &Plan, steps: StepNames<'_>, plan: &Plan) -> usize {
-    let alignment = pool.alignment.max(1);
+    let alignment = pool.alignment().max(1);
     let explained = explain_json(pool, steps);
     let peak = &explained["peak"];
     let chunks = peak["chunks"].as_array().unwrap();
     let sum: u64 = chunks.iter().map(|chunk| number(&chunk["bytes"])).sum();
     let alive = number(&explained["bytes_alive"]);
-    if !pool.peak.is_empty() {
+    if !pool.peak().is_empty() {
         // With several streams, the chunks listed are alive together, though maybe in no step of the plan.
-        let of = |&at: &usize| (pool.chunks[at].offset, pool.end_of(&pool.chunks[at]));
-        let (plain, most) = covered(pool.peak.iter().map(of).collect(), alignment);
+        let of = |&at: &usize| (pool.chunks()[at].offset, pool.end_of(&pool.chunks()[at]));
+        let (plain, most) = covered(pool.peak().iter().map(of).collect(), alignment);
         assert_eq!((sum, alive), (plain, most), "{plan:#?}");
         return 0;
     }
     let counted: Vec<(u64, u64)> =
-        (0..pool.steps).map(|step| covered(needs(pool, step), alignment)).collect();
+        (0..pool.steps()).map(|step| covered(needs(pool, step), alignment)).collect();
     let most = counted.iter().map(|&(_, bytes)| bytes).max().unwrap_or(0);
     assert_eq!(alive, most, "bytes alive\n{plan:#?}");
     let words = explain(pool, steps).replace('\n', " ");
@@ -116,16 +116,16 @@ fn check_pool(pool: &Plan, steps: StepNames<'_>, plan: &Plan) -> usize {
         .map(|gap| number(&gap["high"]) - number(&gap["low"]))
         .sum();
     let reserved =
-        pool.reserved.iter().map(|reserve| (reserve.low, reserve.high.min(pool.pool_size)));
+        pool.reserved().iter().map(|reserve| (reserve.low, reserve.high.min(pool.pool_size())));
     let (taken, _) = covered(needs(pool, step).into_iter().chain(reserved).collect(), 1);
-    assert_eq!(taken + free, pool.pool_size, "free bytes\n{plan:#?}");
+    assert_eq!(taken + free, pool.pool_size(), "free bytes\n{plan:#?}");
     let of_summary = summary(pool, steps, "");
     if let Some(row) = of_summary.lines().find_map(|line| line.strip_prefix("peak  ")) {
         let row = row.trim_start();
-        let is_pool = row.starts_with("at ") && pool.pool_size == most;
+        let is_pool = row.starts_with("at ") && pool.pool_size() == most;
         assert!(is_pool || row.starts_with(&Size(most).to_string()), "{of_summary}");
     }
-    if pool.pool_size <= SMALL.0 && pool.steps <= SMALL.1 && pool.pool_size > 0 {
+    if pool.pool_size() <= SMALL.0 && pool.steps() <= SMALL.1 && pool.pool_size() > 0 {
         let counted: Vec<u64> = counted.iter().map(|&(plain, _)| plain).collect();
         check_map(pool, steps, &counted);
         check_picture(pool, steps, &counted);
@@ -136,13 +136,13 @@ fn check_pool(pool: &Plan, steps: StepNames<'_>, plan: &Plan) -> usize {
 
 /// No cell of a map with a line for each byte holds two chunks, and as many cells are taken as bytes are alive.
 fn check_map(pool: &Plan, steps: StepNames<'_>, counted: &[u64]) {
-    let (height, width) = (pool.pool_size, 11 + pool.steps);
+    let (height, width) = (pool.pool_size(), 11 + pool.steps());
     let [height, width] = [height, width].map(|size| usize::try_from(size).unwrap());
     let options = MapOptions::default().height(height).width(width);
     let map = memory_map(pool, steps, options);
     let rows: Vec<&[u8]> =
         map.lines().filter_map(|line| Some(line.split_once(" |")?.1.as_bytes())).collect();
-    let bytes = pool.pool_size / rows.len() as u64;
+    let bytes = pool.pool_size() / rows.len() as u64;
     let per_step = rows[0].len() / counted.len();
     for (step, &alive) in counted.iter().enumerate() {
         let cells = || rows.iter().map(|row| row[step * per_step]);
@@ -170,7 +170,7 @@ fn check_picture(pool: &Plan, steps: StepNames<'_>, counted: &[u64]) {
         }
     }
     #[allow(clippy::cast_precision_loss, reason = "small numbers")]
-    let share = counted.iter().sum::<u64>() as f64 / (pool.pool_size * pool.steps) as f64;
+    let share = counted.iter().sum::<u64>() as f64 / (pool.pool_size() * pool.steps()) as f64;
     assert!((taken / free - share).abs() < 0.01, "{} instead of {share}\n{pool:#?}", taken / free);
 }
 
@@ -190,11 +190,11 @@ fn check_page(split: &Plan, steps: StepNames<'_>, plan: &Plan) {
     for (((chunk, begin), end), (low, high)) in rows {
         listed.entry(chunk).or_default().push([begin, end, low, high]);
     }
-    let mut drawn = vec![0; usize::try_from(split.steps).unwrap()];
-    for (at, chunk) in split.chunks.iter().enumerate().filter(|(_, chunk)| chunk.size > 0) {
-        let whole = [split.own_begin(chunk), chunk.end, 0, chunk.size + split.padding];
+    let mut drawn = vec![0; usize::try_from(split.steps()).unwrap()];
+    for (at, chunk) in split.chunks().iter().enumerate().filter(|(_, chunk)| chunk.size > 0) {
+        let whole = [split.own_begin(chunk), chunk.end, 0, chunk.size + split.padding()];
         for [begin, end, low, high] in listed.remove(&(at as u64)).unwrap_or_else(|| vec![whole]) {
-            for step in begin..end.min(split.steps) {
+            for step in begin..end.min(split.steps()) {
                 drawn[usize::try_from(step).unwrap()] += high - low;
             }
         }

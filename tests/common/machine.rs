@@ -32,12 +32,12 @@ pub type Outcome = std::result::Result<(), Fault>;
 pub fn run(sequence: &OpSequence, plan: &Plan, random: &mut Unstructured<'_>) -> Result<Outcome> {
     let mut memory = Memory { bytes: Vec::new(), sizes: Vec::new(), last: 0 };
     let mut pools: Vec<Place> = Vec::new();
-    for pool in &plan.pools {
+    for pool in plan.pools() {
         // The buffers of a row lie at multiples of their size.
         pools.push((memory.add(pool.largest.is_none().then_some(pool.size)), 0));
     }
     if pools.is_empty() {
-        pools.push((memory.add(Some(plan.pool_size)), 0));
+        pools.push((memory.add(Some(plan.pool_size())), 0));
     }
     let mut machine = Machine { memory, updated: BTreeSet::new(), random };
     let mut frames = Vec::new();
@@ -81,7 +81,7 @@ impl Machine<'_, '_> {
         let is_supplied =
             |tensor: usize| !matches!(sequence.tensors()[tensor].origin, Origin::Output { .. });
         let mut planned = HashMap::new();
-        for tensor in &plan.tensors {
+        for tensor in plan.tensors() {
             planned.insert(&*tensor.name, &tensor.place);
         }
         let given: HashMap<usize, (Place, Vec<Value>)> =
@@ -91,7 +91,7 @@ impl Machine<'_, '_> {
             let (place, values) = match (given.get(&tensor), planned.get(name)) {
                 (Some((place, values)), _) => (*place, values.clone()),
                 (None, Some(&&TensorPlace::Pool { chunk, offset })) => {
-                    (at(plan.chunks[chunk].pool, offset), self.memory.fresh(size))
+                    (at(plan.chunks()[chunk].pool, offset), self.memory.fresh(size))
                 }
                 (None, _) => ((self.memory.add(Some(size)), 0), self.memory.fresh(size)),
             };
@@ -111,7 +111,7 @@ impl Machine<'_, '_> {
             let name = &*sequence.tensors()[tensor].name;
             let place = match planned.get(name) {
                 Some(&&TensorPlace::Pool { chunk, offset }) => {
-                    Some(at(plan.chunks[chunk].pool, offset))
+                    Some(at(plan.chunks()[chunk].pool, offset))
                 }
                 Some(TensorPlace::Supplied { tensor, offset }) => {
                     let supplied = sequence.tensor_id(tensor).ok_or("no such supplied tensor")?;
@@ -123,13 +123,13 @@ impl Machine<'_, '_> {
             frame.places[tensor] = place;
         }
         // A chunk without tensors is the workspace of the operator that runs when it begins.
-        let mut is_workspace = vec![true; plan.chunks.len()];
-        for tensor in plan.tensors.iter().filter(|tensor| tensor.size > 0) {
+        let mut is_workspace = vec![true; plan.chunks().len()];
+        for tensor in plan.tensors().iter().filter(|tensor| tensor.size > 0) {
             if let TensorPlace::Pool { chunk, .. } = tensor.place {
                 is_workspace[chunk] = false;
             }
         }
-        for (chunk, _) in plan.chunks.iter().zip(is_workspace).filter(|(_, is_it)| *is_it) {
+        for (chunk, _) in plan.chunks().iter().zip(is_workspace).filter(|(_, is_it)| *is_it) {
             let (place, step) = (at(chunk.pool, chunk.offset), usize::try_from(chunk.begin));
             let old =
                 frame.workspaces.insert(step.unwrap(), (place, vec![0; chunk_size(chunk.size)]));
@@ -345,7 +345,7 @@ impl Machine<'_, '_> {
         };
         for _ in 0..self.random.int_in_range(1..=3)? {
             let body = self.random.choose_index(bodies.len())?;
-            let Some(planned) = plan.bodies.iter().find(is_of(body)) else {
+            let Some(planned) = plan.bodies().iter().find(is_of(body)) else {
                 return Ok(Err(format!("body {body} has no plan")));
             };
             let body = &bodies[body];
@@ -356,7 +356,8 @@ impl Machine<'_, '_> {
                 let size = one.size.unwrap();
                 if one.origin == Origin::Input && size > 0 {
                     given.push((tensor, (memory, at), self.memory.fresh(size)));
-                    at += (size + planned.plan.padding).next_multiple_of(planned.plan.alignment);
+                    at +=
+                        (size + planned.plan.padding()).next_multiple_of(planned.plan.alignment());
                 } else if one.origin == Origin::Weight
                     && let Some((level, around)) = around(frames, &one.name)
                 {
@@ -376,11 +377,11 @@ impl Machine<'_, '_> {
             if at - start != planned.inputs {
                 return Ok(Err(format!("the inputs of a body take {}", at - start)));
             }
-            if room.is_none() && planned.inputs + planned.plan.pool_size > 0 {
+            if room.is_none() && planned.inputs + planned.plan.pool_size() > 0 {
                 return Ok(Err("a body has no room".to_owned()));
             }
             if let Some((_, size)) = room.zip(frames.last().unwrap().workspaces.get(&step))
-                && planned.inputs + planned.plan.pool_size > size.1.len() as u64
+                && planned.inputs + planned.plan.pool_size() > size.1.len() as u64
             {
                 return Ok(Err("a body has too little room".to_owned()));
             }

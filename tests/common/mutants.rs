@@ -44,40 +44,40 @@ fn near(random: &mut Unstructured<'_>, number: u64, most: u64) -> Result<u64> {
 /// Changes one field of a plan, possibly to its old value or to another correct one.
 pub fn mutate(random: &mut Unstructured<'_>, plan: &mut Plan) -> Result<&'static str> {
     let field = *random.choose(&FIELDS)?;
-    let pool = 2 * plan.pool_size + 2;
+    let pool = 2 * plan.pool_size() + 2;
     let number = |number: &mut u64, random: &mut Unstructured<'_>, most| -> Result<()> {
         *number = near(random, *number, most)?;
         Ok(())
     };
     match field {
-        "pool_size" => number(&mut plan.pool_size, random, pool)?,
-        "lower_bound" => number(&mut plan.lower_bound, random, pool)?,
-        "proven_optimal" => plan.proven_optimal ^= true,
-        "naive_size" => number(&mut plan.naive_size, random, pool)?,
-        "alignment" => plan.alignment = *random.choose(&[0, 1, 2, 3, 4, 8, 16])?,
-        "padding" => plan.padding = random.int_in_range(0..=4)?,
-        "steps" => number(&mut plan.steps, random, 20)?,
-        "peak_step" => number(&mut plan.peak_step, random, 20)?,
-        "objects" if !plan.objects.is_empty() => {
-            let at = random.choose_index(plan.objects.len())?;
-            number(&mut plan.objects[at], random, pool)?;
+        "pool_size" | "lower_bound" | "naive_size" => number(plan.number_mut(field), random, pool)?,
+        "proven_optimal" => *plan.proven_optimal_mut() ^= true,
+        "alignment" => *plan.number_mut("alignment") = *random.choose(&[0, 1, 2, 3, 4, 8, 16])?,
+        "padding" => *plan.number_mut("padding") = random.int_in_range(0..=4)?,
+        "steps" | "peak_step" => number(plan.number_mut(field), random, 20)?,
+        "objects" if !plan.objects().is_empty() => {
+            let at = random.choose_index(plan.objects().len())?;
+            number(&mut plan.objects_mut()[at], random, pool)?;
         }
-        "tensors" | "tensor.name" | "tensor.size" | "tensor.place" if !plan.tensors.is_empty() => {
+        "tensors" | "tensor.name" | "tensor.size" | "tensor.place"
+            if !plan.tensors().is_empty() =>
+        {
             change_tensor(random, plan, field)?;
         }
-        _ if !plan.chunks.is_empty() => change_chunk(random, plan, field)?,
+        _ if !plan.chunks().is_empty() => change_chunk(random, plan, field)?,
         _ => {}
     }
     Ok(field)
 }
 
 fn change_chunk(random: &mut Unstructured<'_>, plan: &mut Plan, field: &str) -> Result<()> {
-    let count = plan.chunks.len();
+    let count = plan.chunks().len();
     let (at, other) = (random.choose_index(count)?, random.choose_index(count)?);
-    let pool = 2 * plan.pool_size + 2;
-    let (other_offset, other_name) = (plan.chunks[other].offset, plan.chunks[other].name.clone());
-    let objects = plan.objects.len();
-    let chunk = &mut plan.chunks[at];
+    let pool = 2 * plan.pool_size() + 2;
+    let (other_offset, other_name) =
+        (plan.chunks()[other].offset, plan.chunks()[other].name.clone());
+    let (alignment, objects) = (plan.alignment(), plan.objects().len());
+    let chunk = &mut plan.chunks_mut()[at];
     match field {
         "chunk.id" => chunk.id = near(random, chunk.id, 20)?,
         "chunk.name" => chunk.name = if at == other { "other".into() } else { other_name },
@@ -86,8 +86,8 @@ fn change_chunk(random: &mut Unstructured<'_>, plan: &mut Plan, field: &str) -> 
         "chunk.end" => chunk.end = near(random, chunk.end, 20)?,
         "chunk.offset" => match random.int_in_range(0..=3)? {
             0 => chunk.offset = other_offset,
-            1 => chunk.offset += plan.alignment,
-            2 => (chunk.offset, plan.chunks[other].offset) = (other_offset, chunk.offset),
+            1 => chunk.offset += alignment,
+            2 => (chunk.offset, plan.chunks_mut()[other].offset) = (other_offset, chunk.offset),
             _ => chunk.offset = near(random, chunk.offset, pool)?,
         },
         "chunk.overwrites" => {
@@ -109,21 +109,24 @@ fn change_chunk(random: &mut Unstructured<'_>, plan: &mut Plan, field: &str) -> 
         }
         // These change the list of chunks, to which tensors and links refer by index.
         _ => match random.int_in_range(0..=2)? {
-            0 => plan.chunks.push(plan.chunks[at].clone()),
-            1 => plan.chunks.swap(at, other),
-            _ => drop(plan.chunks.pop()),
+            0 => {
+                let again = chunk.clone();
+                plan.chunks_mut().push(again);
+            }
+            1 => plan.chunks_mut().swap(at, other),
+            _ => drop(plan.chunks_mut().pop()),
         },
     }
     Ok(())
 }
 
 fn change_tensor(random: &mut Unstructured<'_>, plan: &mut Plan, field: &str) -> Result<()> {
-    let count = plan.tensors.len();
+    let count = plan.tensors().len();
     let (at, other) = (random.choose_index(count)?, random.choose_index(count)?);
-    let pool = 2 * plan.pool_size + 2;
-    let other_tensor = plan.tensors[other].clone();
-    let chunk = random.int_in_range(0..=plan.chunks.len())?;
-    let tensor = &mut plan.tensors[at];
+    let pool = 2 * plan.pool_size() + 2;
+    let other_tensor = plan.tensors()[other].clone();
+    let chunk = random.int_in_range(0..=plan.chunks().len())?;
+    let tensor = &mut plan.tensors_mut()[at];
     match field {
         "tensor.name" => {
             tensor.name = if at == other { "other".into() } else { other_tensor.name };
@@ -150,9 +153,9 @@ fn change_tensor(random: &mut Unstructured<'_>, plan: &mut Plan, field: &str) ->
             };
         }
         _ => match random.int_in_range(0..=2)? {
-            0 => plan.tensors.push(other_tensor),
-            1 => plan.tensors.swap(at, other),
-            _ => drop(plan.tensors.remove(at)),
+            0 => plan.tensors_mut().push(other_tensor),
+            1 => plan.tensors_mut().swap(at, other),
+            _ => drop(plan.tensors_mut().remove(at)),
         },
     }
     Ok(())

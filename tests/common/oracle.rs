@@ -36,7 +36,7 @@ struct Occupant {
 
 impl Occupant {
     fn new(plan: &Plan, memory: Memory, steps: (u64, u64), low: u64, size: u64) -> Self {
-        let padding = if memory == Memory::Pool && size > 0 { plan.padding } else { 0 };
+        let padding = if memory == Memory::Pool && size > 0 { plan.padding() } else { 0 };
         let bytes = (low..low + size + padding).map(|byte| (memory, byte)).collect();
         let count = usize::try_from(size).unwrap();
         let (ends, kept) = (vec![steps.1; count], vec![false; count]);
@@ -97,7 +97,7 @@ fn no_occupant_is_disturbed(occupants: &[Occupant], steps: u64) -> bool {
 /// Returns the figures that a plan must state: the bytes with one buffer per chunk, the bytes alive
 /// at the peak, and the first step of the peak, if each byte counts until its own end.
 fn figures_by_byte(plan: &Plan, occupants: &[Occupant], steps: u64) -> (u64, u64, u64) {
-    let align = |bytes: u64| bytes.next_multiple_of(plan.alignment);
+    let align = |bytes: u64| bytes.next_multiple_of(plan.alignment());
     // Memory of supplied tensors counts in no figure.
     let in_pool = |one: &&Occupant| one.bytes.iter().all(|byte| byte.0 == Memory::Pool);
     let of_pool: Vec<Occupant> = occupants.iter().filter(in_pool).cloned().collect();
@@ -131,15 +131,15 @@ fn figures_by_byte(plan: &Plan, occupants: &[Occupant], steps: u64) -> (u64, u64
 
 /// As [`figures_by_byte`], but each occupant counts as a whole.
 fn figures(plan: &Plan, occupants: &[Occupant], steps: u64) -> (u64, u64, u64) {
-    let align = |bytes: u64| bytes.next_multiple_of(plan.alignment);
+    let align = |bytes: u64| bytes.next_multiple_of(plan.alignment());
     let in_pool = occupants.iter().filter(|one| one.size > 0);
-    let one_each = in_pool.clone().map(|one| align(one.size + plan.padding)).sum();
+    let one_each = in_pool.clone().map(|one| align(one.size + plan.padding())).sum();
     let (mut most, mut peak) = (0, 0);
     for step in 0..steps {
         let alive = in_pool.clone().filter(|one| one.owns(step));
-        let plain: u64 = alive.clone().map(|one| one.size + plan.padding).sum();
+        let plain: u64 = alive.clone().map(|one| one.size + plan.padding()).sum();
         let cells: u64 =
-            alive.map(|one| align(one.low + one.size + plan.padding) - align(one.low)).sum();
+            alive.map(|one| align(one.low + one.size + plan.padding()) - align(one.low)).sum();
         let needed = align(plain).max(cells);
         if needed > most {
             (most, peak) = (needed, step);
@@ -151,25 +151,25 @@ fn figures(plan: &Plan, occupants: &[Occupant], steps: u64) -> (u64, u64, u64) {
 /// Returns whether the pool, the alignment, the links and the objects of the chunk table are right.
 fn table_is_right(plan: &Plan, is_of_sequence: bool) -> bool {
     let mut top = 0;
-    for (at, chunk) in plan.chunks.iter().enumerate() {
-        let padded = if chunk.size > 0 { chunk.size + plan.padding } else { 0 };
+    for (at, chunk) in plan.chunks().iter().enumerate() {
+        let padded = if chunk.size > 0 { chunk.size + plan.padding() } else { 0 };
         let Some(end) = chunk.offset.checked_add(padded) else { return false };
-        if chunk.size > 0 && end > plan.pool_size {
+        if chunk.size > 0 && end > plan.pool_size() {
             return false;
         }
         match chunk.overwrites {
             None if chunk.size == 0 => {}
-            None if !chunk.offset.is_multiple_of(plan.alignment) => return false,
+            None if !chunk.offset.is_multiple_of(plan.alignment()) => return false,
             None => top = top.max(end),
             Some(PlannedLink { chunk: old, offset, .. }) => {
-                let Some(overwritten) = plan.chunks.get(old) else { return false };
+                let Some(overwritten) = plan.chunks().get(old) else { return false };
                 let inside = offset.saturating_add(chunk.size) <= overwritten.size;
                 let placed = chunk.offset == overwritten.offset.saturating_add(offset);
                 // Other bytes of the chunk of a sequence may live on.
                 let is_early =
                     chunk.begin + 1 < overwritten.end && chunk.begin >= overwritten.begin;
                 let in_time = chunk.begin + 1 == overwritten.end || is_of_sequence && is_early;
-                let is_twice = plan.chunks[..at].iter().any(|first| {
+                let is_twice = plan.chunks()[..at].iter().any(|first| {
                     let shares = chunk.offset.max(first.offset)
                         < (chunk.offset + chunk.size).min(first.offset + first.size);
                     first.overwrites.is_some_and(|link| link.chunk == old)
@@ -183,17 +183,17 @@ fn table_is_right(plan: &Plan, is_of_sequence: bool) -> bool {
     }
     // No chain is a cycle.
     let mut in_chains = 0;
-    let roots = (0..plan.chunks.len()).filter(|&at| plan.chunks[at].overwrites.is_none());
+    let roots = (0..plan.chunks().len()).filter(|&at| plan.chunks()[at].overwrites.is_none());
     let mut open: Vec<usize> = roots.collect();
     while let Some(at) = open.pop() {
         in_chains += 1;
-        let overwrites = |new: &usize| plan.chunks[*new].overwrites.map(|link| link.chunk);
-        open.extend((0..plan.chunks.len()).filter(|new| overwrites(new) == Some(at)));
+        let overwrites = |new: &usize| plan.chunks()[*new].overwrites.map(|link| link.chunk);
+        open.extend((0..plan.chunks().len()).filter(|new| overwrites(new) == Some(at)));
     }
-    in_chains == plan.chunks.len()
-        && top.next_multiple_of(plan.alignment) == plan.pool_size
-        && plan.lower_bound <= plan.pool_size
-        && (!plan.proven_optimal || plan.lower_bound == plan.pool_size)
+    in_chains == plan.chunks().len()
+        && top.next_multiple_of(plan.alignment()) == plan.pool_size()
+        && plan.lower_bound() <= plan.pool_size()
+        && (!plan.proven_optimal() || plan.lower_bound() == plan.pool_size())
         && objects_are_right(plan)
 }
 
@@ -206,8 +206,8 @@ fn table_is_disjoint(plan: &Plan, steps: u64) -> bool {
         one.over = chunk.overwrites.map(|link| link.chunk);
         one
     };
-    let mut occupants: Vec<Occupant> = plan.chunks.iter().map(occupant).collect();
-    for chunk in &plan.chunks {
+    let mut occupants: Vec<Occupant> = plan.chunks().iter().map(occupant).collect();
+    for chunk in plan.chunks() {
         let Some(link) = chunk.overwrites else { continue };
         let old = &mut occupants[link.chunk];
         for byte in 0..chunk.size {
@@ -219,35 +219,38 @@ fn table_is_disjoint(plan: &Plan, steps: u64) -> bool {
 }
 
 fn objects_are_right(plan: &Plan) -> bool {
-    let begin = |object: usize| plan.objects[..object].iter().sum::<u64>();
-    let of_chunk = plan.chunks.iter().all(|chunk| match (chunk.object, chunk.overwrites) {
-        (None, _) => plan.objects.is_empty() || chunk.size == 0,
+    let begin = |object: usize| plan.objects()[..object].iter().sum::<u64>();
+    let of_chunk = plan.chunks().iter().all(|chunk| match (chunk.object, chunk.overwrites) {
+        (None, _) => plan.objects().is_empty() || chunk.size == 0,
         (Some(_), _) if chunk.size == 0 => false,
         (Some(object), Some(link)) => {
-            object < plan.objects.len() && plan.chunks[link.chunk].object == Some(object)
+            object < plan.objects().len() && plan.chunks()[link.chunk].object == Some(object)
         }
-        (Some(object), None) => object < plan.objects.len() && chunk.offset == begin(object),
+        (Some(object), None) => object < plan.objects().len() && chunk.offset == begin(object),
     });
     let size = |object: usize| {
-        let roots = plan.chunks.iter().filter(|c| c.overwrites.is_none() && c.size > 0);
+        let roots = plan.chunks().iter().filter(|c| c.overwrites.is_none() && c.size > 0);
         let inside = roots.filter(|chunk| chunk.object == Some(object));
-        inside.map(|c| (c.size + plan.padding).next_multiple_of(plan.alignment)).max().unwrap_or(0)
+        inside
+            .map(|c| (c.size + plan.padding()).next_multiple_of(plan.alignment()))
+            .max()
+            .unwrap_or(0)
     };
-    of_chunk && (0..plan.objects.len()).all(|object| plan.objects[object] == size(object))
+    of_chunk && (0..plan.objects().len()).all(|object| plan.objects()[object] == size(object))
 }
 
 /// Returns whether a plan is right for a problem whose ids are positions.
 pub fn is_right_for_problem(problem: &Problem, plan: &Plan) -> bool {
-    if !plan.alignment.is_power_of_two()
-        || plan.alignment < problem.alignment()
-        || plan.padding < problem.padding()
-        || plan.chunks.len() != problem.len()
+    if !plan.alignment().is_power_of_two()
+        || plan.alignment() < problem.alignment()
+        || plan.padding() < problem.padding()
+        || plan.chunks().len() != problem.len()
     {
         return false;
     }
     // The index in the plan of each chunk of the problem.
     let mut planned = BTreeMap::new();
-    for (at, chunk) in plan.chunks.iter().enumerate() {
+    for (at, chunk) in plan.chunks().iter().enumerate() {
         if planned.insert(chunk.id, at).is_some() {
             return false;
         }
@@ -255,7 +258,7 @@ pub fn is_right_for_problem(problem: &Problem, plan: &Plan) -> bool {
     for id in problem.ids() {
         let real = problem.chunk(id);
         let Some(&at) = planned.get(&u64::from(id.0)) else { return false };
-        let chunk = &plan.chunks[at];
+        let chunk = &plan.chunks()[at];
         if (chunk.begin, chunk.end, chunk.size) != (real.begin, real.end, real.size) {
             return false;
         }
@@ -264,8 +267,8 @@ pub fn is_right_for_problem(problem: &Problem, plan: &Plan) -> bool {
         return false;
     }
     let link = |id: ChunkId| {
-        let link = plan.chunks[planned[&u64::from(id.0)]].overwrites?;
-        Some((plan.chunks[link.chunk].id, link.offset))
+        let link = plan.chunks()[planned[&u64::from(id.0)]].overwrites?;
+        Some((plan.chunks()[link.chunk].id, link.offset))
     };
     let wish = |request: &Request| Some((u64::from(request.overwritten.0), request.offset));
     let wanted =
@@ -278,13 +281,13 @@ pub fn is_right_for_problem(problem: &Problem, plan: &Plan) -> bool {
         return false;
     }
     let occupant = |at: usize| {
-        let chunk = &plan.chunks[at];
+        let chunk = &plan.chunks()[at];
         let steps = (chunk.begin, chunk.end);
         let mut occupant = Occupant::new(plan, Memory::Pool, steps, chunk.offset, chunk.size);
         occupant.over = chunk.overwrites.map(|link| link.chunk);
         occupant
     };
-    let occupants: Vec<Occupant> = (0..plan.chunks.len()).map(occupant).collect();
+    let occupants: Vec<Occupant> = (0..plan.chunks().len()).map(occupant).collect();
     // The problem's accepted links count as well as the plan's own.
     let mut accepted: Vec<Occupant> = occupants.clone();
     for id in problem.ids() {
@@ -294,10 +297,10 @@ pub fn is_right_for_problem(problem: &Problem, plan: &Plan) -> bool {
     }
     let steps = problem.steps();
     let counted = [figures(plan, &accepted, steps), figures(plan, &occupants, steps)];
-    plan.steps == steps
-        && counted.iter().any(|&(one_each, ..)| one_each == plan.naive_size)
-        && counted.iter().any(|&(_, most, _)| most <= plan.lower_bound)
-        && counted.iter().any(|&(.., peak)| peak == plan.peak_step)
+    plan.steps() == steps
+        && counted.iter().any(|&(one_each, ..)| one_each == plan.naive_size())
+        && counted.iter().any(|&(_, most, _)| most <= plan.lower_bound())
+        && counted.iter().any(|&(.., peak)| peak == plan.peak_step())
         && no_occupant_is_disturbed(&occupants, steps)
 }
 
@@ -309,10 +312,10 @@ fn places(sequence: &OpSequence, plan: &Plan) -> Option<Vec<Place>> {
     let tensors = sequence.tensors();
     let find = |name: &str| tensors.iter().position(|tensor| &*tensor.name == name);
     let mut places: Vec<Option<Place>> = vec![None; tensors.len()];
-    for planned in &plan.tensors {
+    for planned in plan.tensors() {
         let at = find(&planned.name)?;
         let place = match &planned.place {
-            TensorPlace::Pool { chunk, .. } if *chunk >= plan.chunks.len() => return None,
+            TensorPlace::Pool { chunk, .. } if *chunk >= plan.chunks().len() => return None,
             _ if planned.size == 0 => None,
             TensorPlace::Pool { chunk, offset } => Some((Memory::Pool, *offset, Some(*chunk))),
             TensorPlace::Supplied { tensor, offset } => {
@@ -341,7 +344,7 @@ fn places(sequence: &OpSequence, plan: &Plan) -> Option<Vec<Place>> {
 
 /// Returns whether a plan is right for a sequence with known sizes.
 pub fn is_right_for_sequence(sequence: &OpSequence, plan: &Plan) -> bool {
-    if !plan.alignment.is_power_of_two() || !table_is_right(plan, true) {
+    if !plan.alignment().is_power_of_two() || !table_is_right(plan, true) {
         return false;
     }
     let Some(places) = places(sequence, plan) else { return false };
@@ -352,7 +355,7 @@ pub fn is_right_for_sequence(sequence: &OpSequence, plan: &Plan) -> bool {
 
     // The table repeats the content of the chunks.
     let mut ids = BTreeSet::new();
-    let holds_so = plan.chunks.iter().zip(&holds).all(|(chunk, holds)| {
+    let holds_so = plan.chunks().iter().zip(&holds).all(|(chunk, holds)| {
         let over = chunk.overwrites.map(|link| link.chunk);
         let (name, size, steps) = (chunk.name.to_string(), chunk.size, (chunk.begin, chunk.end));
         *holds == [Held { name, size, steps, over }] && ids.insert(chunk.id)
@@ -364,11 +367,11 @@ pub fn is_right_for_sequence(sequence: &OpSequence, plan: &Plan) -> bool {
     let counted =
         [figures(plan, &of_pool, steps.max(1)), figures_by_byte(plan, &occupants, steps.max(1))];
     let is_counted = |&(one_each, most, peak): &(u64, u64, u64)| {
-        one_each == plan.naive_size && most <= plan.lower_bound && peak == plan.peak_step
+        one_each == plan.naive_size() && most <= plan.lower_bound() && peak == plan.peak_step()
     };
     holds_so
         && run.tensors_are_in_their_chunks()
-        && plan.steps == steps
+        && plan.steps() == steps
         && counted.iter().any(is_counted)
         && no_occupant_is_disturbed(&occupants, steps.max(1))
         && table_is_disjoint(plan, steps.max(1))
@@ -435,7 +438,7 @@ impl Run<'_> {
         (0..self.places.len()).all(|at| match self.places[at] {
             Some((Memory::Pool, offset, Some(chunk))) => {
                 let shown = self.places[self.shown[at]].and_then(|place| place.2);
-                let holder = &self.plan.chunks[chunk];
+                let holder = &self.plan.chunks()[chunk];
                 shown == Some(chunk)
                     && holder.offset <= offset
                     && offset + self.size(at) <= holder.offset + holder.size
@@ -609,7 +612,7 @@ impl Run<'_> {
         let kept = self.kept();
         let mut occupants: Vec<Occupant> = Vec::new();
         let mut of_tensor: Vec<Option<usize>> = vec![None; self.places.len()];
-        let mut holds: Vec<Vec<Held>> = vec![Vec::new(); self.plan.chunks.len()];
+        let mut holds: Vec<Vec<Held>> = vec![Vec::new(); self.plan.chunks().len()];
         for at in (0..self.places.len()).filter(|&at| self.shown[at] == at) {
             let Some((memory, low, chunk)) = self.places[at] else { continue };
             let steps = self.steps(at, &kept);
@@ -619,7 +622,7 @@ impl Run<'_> {
             let old = old.filter(|&(_, old)| new.bytes.is_subset(&occupants[old].bytes));
             new.over = old.map(|(_, old)| old);
             if let Some(chunk) = chunk {
-                if new.over.is_none() && !low.is_multiple_of(self.plan.alignment) {
+                if new.over.is_none() && !low.is_multiple_of(self.plan.alignment()) {
                     return None;
                 }
                 let name = self.sequence.tensors()[at].name.to_string();
@@ -638,11 +641,11 @@ impl Run<'_> {
             let (step, size) = (step as u64, operator.workspace);
             let holds_tensor = |at: usize| self.places.iter().flatten().any(|p| p.2 == Some(at));
             let is_it = |at: &usize| {
-                let chunk = &self.plan.chunks[*at];
+                let chunk = &self.plan.chunks()[*at];
                 (&*chunk.name, chunk.begin) == (&*name, step) && !holds_tensor(*at)
             };
-            let at = (0..self.plan.chunks.len()).rev().find(is_it)?;
-            let (low, steps) = (self.plan.chunks[at].offset, (step, step + 1));
+            let at = (0..self.plan.chunks().len()).rev().find(is_it)?;
+            let (low, steps) = (self.plan.chunks()[at].offset, (step, step + 1));
             occupants.push(Occupant::new(self.plan, Memory::Pool, steps, low, size));
             holds[at].push(Held { name, size, steps, over: None });
         }

@@ -59,7 +59,7 @@ pub fn is_planned_rightly(sequence: &OpSequence, planner: &Planner<'_>) -> bool 
     };
     assert_eq!(verify(sequence, &plan), [], "{planner:?}\n{sequence:#?}\n{plan:#?}");
     assert_eq!(execute(sequence, &plan), [], "{planner:?}\n{sequence:#?}\n{plan:#?}");
-    assert!(plan.lower_bound <= plan.pool_size);
+    assert!(plan.lower_bound() <= plan.pool_size());
     true
 }
 
@@ -132,7 +132,7 @@ fn plan_of(problem: &Problem, strategy: Strategy) -> Plan {
 }
 
 fn offsets(plan: &Plan) -> Vec<u64> {
-    plan.chunks.iter().map(|chunk| chunk.offset).collect()
+    plan.chunks().iter().map(|chunk| chunk.offset).collect()
 }
 
 /// Returns the same problem with its chunks in another order, each at the given index.
@@ -190,7 +190,7 @@ pub fn problems_are_planned_rightly(random: &mut Unstructured<'_>) -> Result<()>
     assert_eq!(verify(&shuffled, &shuffled_plan), [], "{strategy}: {shuffled:#?}");
     if problem.requests().is_empty() {
         assert_eq!(live(&shuffled), live(&problem));
-        assert!(shuffled_plan.pool_size >= plan.lower_bound, "{strategy}: {shuffled:#?}");
+        assert!(shuffled_plan.pool_size() >= plan.lower_bound(), "{strategy}: {shuffled:#?}");
     }
 
     // Multiplying all sizes and the alignment by a number multiplies all offsets.
@@ -208,21 +208,22 @@ pub fn problems_are_planned_rightly(random: &mut Unstructured<'_>) -> Result<()>
     let mut coarse_plan = plan_of(&coarse, strategy);
     // An overwriter's bytes, rounded inwards, may be fewer.
     assert!(problem.has_links() || live(&coarse) >= live(&problem));
-    let ends = coarse_plan.chunks.iter().filter(|c| c.overwrites.is_none() && c.size > 0);
+    let ends = coarse_plan.chunks().iter().filter(|c| c.overwrites.is_none() && c.size > 0);
     let top = ends.map(|chunk| coarse_plan.end_of(chunk)).max().unwrap_or(0);
-    coarse_plan.alignment = alignment;
-    coarse_plan.pool_size = top.next_multiple_of(alignment);
+    *coarse_plan.number_mut("alignment") = alignment;
+    *coarse_plan.number_mut("pool_size") = top.next_multiple_of(alignment);
     // What holds for plans with all overwrites need not hold for one that gives some up: without an overwriter that
     // lies at an odd offset, even fewer cells of the alignment may be alive.
     let gives_up = strategy.searches() && !problem.requests().is_empty();
-    let bound = if gives_up { live(&problem).min(coarse_plan.pool_size) } else { plan.lower_bound };
-    coarse_plan.lower_bound = bound;
-    coarse_plan.naive_size = plan.naive_size;
-    coarse_plan.peak_step = plan.peak_step;
-    coarse_plan.proven_optimal = false;
+    let bound =
+        if gives_up { live(&problem).min(coarse_plan.pool_size()) } else { plan.lower_bound() };
+    *coarse_plan.number_mut("lower_bound") = bound;
+    *coarse_plan.number_mut("naive_size") = plan.naive_size();
+    *coarse_plan.number_mut("peak_step") = plan.peak_step();
+    *coarse_plan.proven_optimal_mut() = false;
     // The sizes of objects depend on the alignment.
-    coarse_plan.objects.clear();
-    coarse_plan.chunks.iter_mut().for_each(|chunk| chunk.object = None);
+    coarse_plan.objects_mut().clear();
+    coarse_plan.chunks_mut().iter_mut().for_each(|chunk| chunk.object = None);
     let mut found = verify(&problem, &coarse_plan);
     // The step with the most bytes alive depends on the overwrites that are taken.
     let is_peak =
@@ -266,10 +267,10 @@ pub fn one_more_operator_never_reduces_live_bytes(random: &mut Unstructured<'_>)
         let live = |sequence| lower(sequence, options).unwrap().problem.lower_bound().bytes;
         assert!(live(&longer) >= live(&sequence).max(size));
         let least = planner.content_bound(&sequence).unwrap().unwrap_or(0);
-        assert!(after.pool_size >= least.min(before.lower_bound));
+        assert!(after.pool_size() >= least.min(before.lower_bound()));
         // What is copied has a buffer of its own.
-        let is_copied = !(before.copies.list.is_empty() && after.copies.list.is_empty());
-        assert!(is_copied || after.naive_size == before.naive_size + size);
+        let is_copied = !(before.copies().list.is_empty() && after.copies().list.is_empty());
+        assert!(is_copied || after.naive_size() == before.naive_size() + size);
     }
     Ok(())
 }

@@ -26,7 +26,7 @@ pub fn spots(plan: &Plan) -> Vec<Spot> {
         offset: chunk.offset,
         overwrites: chunk.overwrites.map(over),
     };
-    plan.chunks.iter().map(spot).collect()
+    plan.chunks().iter().map(spot).collect()
 }
 
 /// The overwrites that a plan has.
@@ -47,7 +47,7 @@ pub fn links(problem: &Problem) -> Vec<Option<Over>> {
 fn places(plan: &Plan) -> Vec<Place> {
     let place =
         |c: &memplan::PlannedChunk| Place::new(PoolId(u16::try_from(c.pool).unwrap()), c.offset);
-    plan.chunks.iter().map(place).collect()
+    plan.chunks().iter().map(place).collect()
 }
 
 /// Changes a plan: moves a body or a chunk, drops a link, or writes a chunk over another one.
@@ -62,7 +62,7 @@ pub fn spoiled(dice: &mut Dice, text: &Value, problem: &Problem, plan: &Plan) ->
             places[new] = Place::new(places[old].pool, offset);
         }
         let mut plan = Plan::from_places(problem, &places).unwrap();
-        plan.chunks[new].overwrites = Some(match request.below {
+        plan.chunks_mut()[new].overwrites = Some(match request.below {
             0 => PlannedLink::new(old, request.offset),
             below => PlannedLink::overlap(old, below),
         });
@@ -72,7 +72,7 @@ pub fn spoiled(dice: &mut Dice, text: &Value, problem: &Problem, plan: &Plan) ->
     let chunk = usize::try_from(dice.roll(places.len() as u64)).unwrap();
     let moved = if dice.roll(3) == 0 { vec![chunk] } else { bodies[chunk].clone() };
     let low = moved.iter().map(|&at| places[at].offset).min().unwrap();
-    let new = dice.roll(4 + 2 * plan.pools.iter().map(|pool| pool.size).max().unwrap_or(0));
+    let new = dice.roll(4 + 2 * plan.pools().iter().map(|pool| pool.size).max().unwrap_or(0));
     let pools = problem.pools().len().max(1) as u64;
     let pool =
         if dice.roll(3) == 0 { Some(u16::try_from(dice.roll(pools)).unwrap()) } else { None };
@@ -82,14 +82,14 @@ pub fn spoiled(dice: &mut Dice, text: &Value, problem: &Problem, plan: &Plan) ->
     }
     let mut plan = Plan::from_places(problem, &places).unwrap();
     if dice.roll(6) == 0 {
-        plan.chunks[chunk].overwrites = None;
+        plan.chunks_mut()[chunk].overwrites = None;
     }
     with_other_links(plan)
 }
 
 /// Lets a plan claim nothing about the overwrites of its problem, as it may have others.
 fn with_other_links(mut plan: Plan) -> Plan {
-    plan.lower_bound = plan.lower_bound.min(plan.pool_size);
-    plan.peak.clear();
+    *plan.number_mut("lower_bound") = plan.lower_bound().min(plan.pool_size());
+    plan.peak_mut().clear();
     plan
 }

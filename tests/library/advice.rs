@@ -93,17 +93,17 @@ fn half(sequence: &OpSequence, steps: &Range<usize>) -> u64 {
         }
         alone.operator(operator);
     }
-    Planner::new().alignment(64).plan(&alone.build().unwrap()).unwrap().pool_size
+    Planner::new().alignment(64).plan(&alone.build().unwrap()).unwrap().pool_size()
 }
 
 fn pool_size(sequence: &OpSequence) -> u64 {
-    Planner::new().alignment(64).plan(sequence).unwrap().pool_size
+    Planner::new().alignment(64).plan(sequence).unwrap().pool_size()
 }
 
 fn advice_for(sequence: &OpSequence) -> (u64, Vec<Advice>) {
     let planner = Planner::new().alignment(64);
     let plan = planner.plan(sequence).unwrap();
-    (plan.pool_size, advice(sequence, &plan, &planner).unwrap())
+    (plan.pool_size(), advice(sequence, &plan, &planner).unwrap())
 }
 
 #[test]
@@ -145,7 +145,7 @@ fn sequences_with_views_overwrites_and_gathers_get_advice_too() {
         let planner = Planner::new().alignment(16);
         let Ok(plan) = planner.plan(&sequence) else { continue };
         let found = advice(&sequence, &plan, &planner).unwrap();
-        assert!(found.iter().all(|advice| advice.pool_size < plan.pool_size), "seed {seed}");
+        assert!(found.iter().all(|advice| advice.pool_size < plan.pool_size()), "seed {seed}");
         given += found.len();
     }
     assert!(given > 20, "{given}");

@@ -45,7 +45,7 @@ fn dense(blocks: u64) -> SequenceBuilder {
 fn tensors_in_several_concatenations_are_alive_between_them() {
     let sequence = dense(4).output("x4").build().unwrap();
     let plan = Planner::new().plan(&sequence).unwrap();
-    assert_eq!(plan.parts.len(), 1 + 2 + 3 + 4);
+    assert_eq!(plan.parts().len(), 1 + 2 + 3 + 4);
     assert!(check(&plan, StepNames(Some(&sequence))) > 0);
     let words = explain(&plan, StepNames(Some(&sequence)));
     assert!(words.contains("The pool is no larger than the peak"), "{words}");
@@ -129,7 +129,7 @@ fn sequences_with_bodies_are_accounted_for() {
         let Ok(sequence) = sequence else { return Ok(()) };
         match Planner::new().alignment(4).plan(&sequence) {
             Ok(plan) => {
-                bodies += plan.bodies.len();
+                bodies += plan.bodies().len();
                 check(&plan, StepNames(Some(&sequence)));
             }
             Err(PlanError::Body { .. }) => {}
@@ -159,7 +159,7 @@ fn problems_with_pools_pins_parts_windows_and_streams_are_accounted_for() {
         let Ok(problem) = Problem::try_from(file) else { continue };
         let Some(plan) = planned(&problem) else { continue };
         checked += 1;
-        on_streams += usize::from(!plan.peak.is_empty());
+        on_streams += usize::from(!plan.peak().is_empty());
         shared += check(&plan, StepNames(None));
     }
     assert!(checked > 500 && shared > 20 && on_streams > 50, "{checked}, {shared}, {on_streams}");

@@ -42,7 +42,7 @@ fn verify_accepts_exactly_the_placements_that_run() {
             let add = |count: &Cell<usize>, is: bool| count.set(count.get() + usize::from(is));
             add(&right, verified.is_empty());
             add(&wrong, !verified.is_empty());
-            let is_split = verified.is_empty() && !plan.windows.is_empty();
+            let is_split = verified.is_empty() && !plan.windows().is_empty();
             add(&split, is_split);
             add(&on_streams[0], is_split && sequence.streams() > 1);
             add(&on_streams[1], !verified.is_empty() && sequence.streams() > 1);
@@ -118,7 +118,7 @@ fn a_half_of_an_overwriter_is_updated(#[case] stream: usize) {
         .build()
         .unwrap();
     let plan = Planner::new().plan(&sequence).unwrap();
-    assert_eq!((plan.pool_size, plan.offset("u")), (96, plan.offset("t")));
+    assert_eq!((plan.pool_size(), plan.offset("u")), (96, plan.offset("t")));
     assert_eq!((verify(&sequence, &plan), execute(&sequence, &plan)), (vec![], vec![]));
 }
 
@@ -142,14 +142,14 @@ fn the_halves_of_a_buffer_are_written_over_on_two_streams() {
         .build()
         .unwrap();
     let plan = Planner::new().plan(&sequence).unwrap();
-    assert_eq!((plan.pool_size, plan.scope), (96, Scope::AllChoices));
+    assert_eq!((plan.pool_size(), plan.scope()), (96, Scope::AllChoices));
     assert_eq!((plan.offset("n"), plan.offset("s")), (plan.offset("a"), plan.offset("b")));
     assert_eq!((verify(&sequence, &plan), execute(&sequence, &plan)), (vec![], vec![]));
     // `exp` may run while `mul` still reads `n`, but not before it has made `y`.
     let mut wrong = plan.clone();
-    let place = wrong.tensors.iter_mut().find(|tensor| &*tensor.name == "n").unwrap();
+    let place = wrong.tensors_mut().iter_mut().find(|tensor| &*tensor.name == "n").unwrap();
     assert!(matches!(place.place, TensorPlace::Pool { .. }));
-    place.place.clone_from(&plan.tensors.iter().find(|tensor| &*tensor.name == "b").unwrap().place);
+    place.place.clone_from(&plan.tensor("b").unwrap().place);
     assert!(!verify(&sequence, &wrong).is_empty() && !execute(&sequence, &wrong).is_empty());
 }
 
@@ -220,10 +220,10 @@ fn a_recorded_plan_by_byte_is_right() {
 }
 
 fn put(plan: &mut Plan, name: &str, to: u64) {
-    let tensor = plan.tensors.iter_mut().find(|tensor| &*tensor.name == name).unwrap();
-    if let TensorPlace::Pool { chunk, offset } = &mut tensor.place {
+    let tensor = plan.tensors_mut().iter_mut().find(|tensor| &*tensor.name == name).unwrap();
+    if let TensorPlace::Pool { chunk, ref mut offset } = tensor.place {
         *offset = to;
-        plan.chunks[*chunk].offset = to;
+        plan.chunks_mut()[chunk].offset = to;
     }
 }
 
@@ -235,24 +235,24 @@ fn window(windows: &[[u64; 4]]) -> Plan {
 #[case::half_over_a_part_that_is_read(|| {
     let mut plan = window(EXACT);
     put(&mut plan, "s", 16);
-    plan.chunks[1].overwrites = Some(PlannedLink::new(0, 16));
+    plan.chunks_mut()[1].overwrites = Some(PlannedLink::new(0, 16));
     plan
 }, "'s' overwrites 't' without a request")]
 #[case::over_a_part_that_is_read(|| {
     let mut plan = window(&[]);
     put(&mut plan, "s", 0);
-    plan.chunks[1].overwrites = Some(PlannedLink::new(0, 0));
+    plan.chunks_mut()[1].overwrites = Some(PlannedLink::new(0, 0));
     plan
 }, "'s' overwrites 't' without a request")]
 #[case::two_over_the_same_bytes(|| {
     let mut plan = window(&[]);
     put(&mut plan, "y", 32);
-    plan.chunks[2].overwrites = Some(PlannedLink::new(0, 32));
+    plan.chunks_mut()[2].overwrites = Some(PlannedLink::new(0, 32));
     plan
 }, "'t' is overwritten by both 's' and 'y'")]
 #[case::link_missing(|| {
     let mut plan = window(EXACT);
-    plan.chunks[1].overwrites = None;
+    plan.chunks_mut()[1].overwrites = None;
     plan
 }, "'s' is written over 't', but the plan has no link for this")]
 #[case::window_too_small(|| window(&[[4, 5, 0, 31]]),
@@ -271,17 +271,17 @@ fn window(windows: &[[u64; 4]]) -> Plan {
     "the plan lists the bytes [0, 32) of 't' for the steps [4, 4), which are none or not all in its life")]
 #[case::shorter_life(|| {
     let mut plan = window(&[]);
-    plan.chunks[0].end = 4;
+    plan.chunks_mut()[0].end = 4;
     plan
 }, "the end of 't' is 5, but the plan says 4")]
 #[case::low_bound(|| {
     let mut plan = window(EXACT);
-    (plan.lower_bound, plan.proven_optimal) = (63, false);
+    (*plan.number_mut("lower_bound"), *plan.proven_optimal_mut()) = (63, false);
     plan
 }, "the lower bound, the most bytes alive at once, is 64, but the plan says 63")]
 #[case::peak(|| {
     let mut plan = window(EXACT);
-    plan.peak_step = 1;
+    *plan.number_mut("peak_step") = 1;
     plan
 }, "the first step with the most bytes alive is 0, but the plan says 1")]
 fn a_wrong_plan_by_byte_is_refused(#[case] spoil: fn() -> Plan, #[case] message: &str) {
@@ -447,7 +447,7 @@ fn overwriters_of_a_step_may_share_what_one_does_not_need(
     problem.window(z, 1..3, window);
     let problem = problem.build().unwrap();
     let plan = Plan::from_offsets(&problem, &[1, 2, 1, 2, 0, 1]).unwrap();
-    assert!(plan.chunks[4].overwrites.is_some() && plan.chunks[5].overwrites.is_some());
+    assert!(plan.chunks()[4].overwrites.is_some() && plan.chunks()[5].overwrites.is_some());
     let found = verify(&problem, &plan);
     assert_eq!(found.is_empty(), is_right, "{found:#?}");
 }
@@ -502,7 +502,7 @@ fn padding_may_lie_on_a_part_on_another_stream() {
         .build()
         .unwrap();
     let plan = Planner::new().padding(3).plan(&sequence).unwrap();
-    assert_eq!(plan.parts.len(), 2, "t lies in x");
+    assert_eq!(plan.parts().len(), 2, "t lies in x");
     assert_eq!((verify(&sequence, &plan), execute(&sequence, &plan)), (vec![], vec![]));
 }
 
@@ -527,7 +527,7 @@ fn padding_may_lie_on_that_of_the_neighbour_of_an_overwritten_part() {
         .build()
         .unwrap();
     let plan = Planner::new().padding(5).plan(&sequence).unwrap();
-    assert_eq!(plan.parts.len(), 2, "t and x lie in z");
+    assert_eq!(plan.parts().len(), 2, "t and x lie in z");
     assert_eq!(plan.offset("w"), plan.offset("v"));
     assert_eq!((verify(&sequence, &plan), execute(&sequence, &plan)), (vec![], vec![]));
 }
@@ -549,7 +549,7 @@ fn padding_of_a_part_may_lie_in_its_whole() {
         .unwrap();
     for padding in 0..4 {
         let plan = Planner::new().padding(padding).plan(&sequence).unwrap();
-        assert_eq!((plan.offset("y"), plan.windows.len()), (plan.offset("v"), 1), "{padding}");
+        assert_eq!((plan.offset("y"), plan.windows().len()), (plan.offset("v"), 1), "{padding}");
         assert_eq!((verify(&sequence, &plan), execute(&sequence, &plan)), (vec![], vec![]));
     }
 }

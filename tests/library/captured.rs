@@ -139,7 +139,7 @@ fn an_operator_that_updates_a_tensor_may_have_a_body_that_does() {
     let sequence = sequence.build().unwrap();
     let plan = Planner::new().plan(&sequence).unwrap();
     assert_eq!(verify(&sequence, &plan), []);
-    assert_eq!(plan.pool_size, 12);
+    assert_eq!(plan.pool_size(), 12);
 }
 
 const BEYOND: &str = "operator 'loop': 'r' of its body 0 must overwrite the bytes [";
@@ -306,9 +306,9 @@ fn a_body_updates_a_tensor_outside_the_pool(
     let plan = Planner::new().lowering(lowering).plan(&sequence).unwrap();
     assert_eq!((verify(&sequence, &plan), execute(&sequence, &plan)), (vec![], vec![]));
     // A copy of the view is made only if nothing is updated through it.
-    assert_eq!(plan.pool_size, if views || written == "v" { 0 } else { 8 });
+    assert_eq!(plan.pool_size(), if views || written == "v" { 0 } else { 8 });
     let mut wrong = plan.clone();
-    let inner = &mut wrong.bodies[0].plan.tensors[0];
+    let inner = &mut wrong.bodies_mut()[0].plan.tensors_mut()[0];
     inner.place = TensorPlace::Supplied { tensor: written.into(), offset: 1 };
     assert_ne!(verify(&sequence, &wrong), []);
 }

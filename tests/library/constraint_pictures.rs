@@ -107,7 +107,10 @@ fn times_of_several_streams_are_not_called_steps() {
 #[test]
 fn a_plan_file_keeps_windows_pins_and_reserved_bytes() {
     let plan = planned();
-    assert_eq!((plan.windows.len(), &*plan.pinned, plan.reserved.len()), (2, &[0, 1, 2, 3][..], 1));
+    assert_eq!(
+        (plan.windows().len(), plan.pinned(), plan.reserved().len()),
+        (2, &[0, 1, 2, 3][..], 1)
+    );
     let json = serde_json::to_string(&plan).unwrap();
     assert_eq!(serde_json::from_str::<Plan>(&json).unwrap(), plan);
     // A file that omits them can be read as well; the input then supplies them.
@@ -117,8 +120,8 @@ fn a_plan_file_keeps_windows_pins_and_reserved_bytes() {
     fields.remove("pinned");
     fields["pools"][0].as_object_mut().unwrap().remove("reserved");
     let read: Plan = serde_json::from_value(value).unwrap();
-    assert!(read.windows.is_empty());
-    assert_eq!(read.with_counted_bound(problem()).unwrap().windows, plan.windows);
+    assert!(read.windows().is_empty());
+    assert_eq!(read.with_counted_bound(problem()).unwrap().windows(), plan.windows());
 }
 
 /// With a line for each byte, no cell of the map of a right plan holds two chunks. Parts lie in the bytes of
@@ -135,11 +138,11 @@ fn no_two_chunks_are_drawn_over_each_other() {
         let places: Vec<Place> =
             problem.ids().map(|c| Place::new(layout.pool(c), layout.offset(c))).collect();
         let plan = Plan::from_places(&problem, &places).unwrap();
-        if problem.is_unconstrained() || !plan.parts.is_empty() {
+        if problem.is_unconstrained() || !plan.parts().is_empty() {
             continue;
         }
         for pool in by_pool(&plan) {
-            let height = usize::try_from(pool.pool_size).unwrap();
+            let height = usize::try_from(pool.pool_size()).unwrap();
             let map = memory_map(&pool, StepNames(None), MapOptions::default().height(height));
             let rows = map.lines().filter_map(|line| Some(line.split_once(" |")?.1));
             assert!(rows.into_iter().all(|row| !row.contains('*')), "problem {round}:\n{map}");
@@ -162,23 +165,23 @@ fn every_chunk_lies_within_the_size_of_its_buffer() {
             problem.ids().map(|c| Place::new(layout.pool(c), layout.offset(c))).collect();
         let plan = Plan::from_places(&problem, &places).unwrap();
         let buffers = in_buffers(&plan);
-        assert_eq!(buffers.chunks.len(), plan.chunks.len());
+        assert_eq!(buffers.chunks().len(), plan.chunks().len());
         let is_row = |pool: &PlannedPool| pool.largest.is_some();
         if let Cow::Borrowed(same) = buffers {
             assert_eq!(*same, plan);
             continue;
         }
-        let sizes = |plan: &Plan| plan.pools.iter().map(|pool| pool.size).sum::<u64>();
+        let sizes = |plan: &Plan| plan.pools().iter().map(|pool| pool.size).sum::<u64>();
         assert_eq!(sizes(&buffers), sizes(&plan), "problem {round}");
-        for (pool, one) in by_pool(&buffers).iter().zip(&buffers.pools) {
-            let used = pool.chunks.iter().filter(|chunk| chunk.size > 0);
+        for (pool, one) in by_pool(&buffers).iter().zip(buffers.pools()) {
+            let used = pool.chunks().iter().filter(|chunk| chunk.size > 0);
             let top = used.map(|chunk| pool.end_of(chunk)).max().unwrap_or(0);
-            assert!(top <= pool.pool_size, "problem {round}, {}: {top}", one.name);
-            aligned += u32::from(top < pool.pool_size);
+            assert!(top <= pool.pool_size(), "problem {round}, {}: {top}", one.name);
+            aligned += u32::from(top < pool.pool_size());
         }
-        assert!(plan.pools.iter().any(is_row));
+        assert!(plan.pools().iter().any(is_row));
         let text = explain(&buffers, StepNames(None));
-        assert!(text.contains(", buffer ") || buffers.pools.len() == 1, "{text}");
+        assert!(text.contains(", buffer ") || buffers.pools().len() == 1, "{text}");
         assert_eq!(text, explain(&plan, StepNames(None)));
         split += 1;
     }

@@ -18,7 +18,7 @@ fn a_bound_does_not_count_bytes_above_a_capacity() {
     }
     let problem = builder.build().unwrap();
     let plan = Plan::from_offsets(&problem, &[0, 4]).unwrap();
-    assert_eq!((problem.lower_bound().bytes, plan.pool_size), (5, 5));
+    assert_eq!((problem.lower_bound().bytes, plan.pool_size()), (5, 5));
     assert_eq!(verify(&problem, &plan), []);
 }
 
@@ -61,7 +61,7 @@ fn a_body_that_fits_into_no_aligned_place_of_a_buffer_is_too_large() {
     builder.pool(Pool::new("other"));
     // In the other pool it fits.
     let plan = Planner::new().plan(&builder.build().unwrap()).unwrap();
-    assert_eq!(plan.chunks.iter().map(|chunk| chunk.pool).collect::<Vec<_>>(), [1, 1]);
+    assert_eq!(plan.chunks().iter().map(|chunk| chunk.pool).collect::<Vec<_>>(), [1, 1]);
 }
 
 /// `o` takes the bytes of `w` in the last step that reads it, and `p`, a part of `w`, is read later. No
@@ -77,7 +77,8 @@ fn an_unread_overwriter_destroys_no_part() {
     let plan = Plan::from_offsets(&problem, &[0, 0, 16]).unwrap();
     assert_eq!(verify(&problem, &plan), []);
     let mut wrong = plan;
-    (wrong.chunks[2].offset, wrong.chunks[2].overwrites) = (0, Some(PlannedLink::new(1, 0)));
+    (wrong.chunks_mut()[2].offset, wrong.chunks_mut()[2].overwrites) =
+        (0, Some(PlannedLink::new(1, 0)));
     let words: Vec<String> = verify(&problem, &wrong).iter().map(ToString::to_string).collect();
     assert!(words.iter().any(|words| words.contains("'0' and '2'")), "{words:?}");
 }
@@ -119,10 +120,10 @@ fn an_overwriter_has_the_other_bytes_to_itself(
     let problem = overwrite_in_last_step(pause);
     for strategy in [Strategy::FirstFit, Strategy::Best, Strategy::Optimal] {
         let plan = Planner::new().strategy(strategy).plan(&problem).unwrap();
-        assert_eq!((plan.pool_size, verify(&problem, &plan)), (pool, vec![]), "{strategy}");
+        assert_eq!((plan.pool_size(), verify(&problem, &plan)), (pool, vec![]), "{strategy}");
     }
     let mut wrong = Plan::from_offsets(&problem, &[0, 0, 0]).unwrap();
-    wrong.lower_bound = 4;
+    *wrong.number_mut("lower_bound") = 4;
     let words: Vec<String> = verify(&problem, &wrong).iter().map(ToString::to_string).collect();
     assert!(words.iter().any(|words| words.contains("'2'")), "{words:?}");
 }
@@ -143,7 +144,7 @@ fn a_chunk_that_begins_later_is_not_overwritten() {
     let problem = builder.overwrite(y, x, 0).build().unwrap();
     assert_eq!(problem.refused()[0].reason, RejectReason::NotBefore);
     let mut wrong = Plan::from_offsets(&problem, &[0, 0, 0]).unwrap();
-    wrong.chunks[2].overwrites = Some(PlannedLink::new(1, 0));
+    wrong.chunks_mut()[2].overwrites = Some(PlannedLink::new(1, 0));
     assert!(!verify(&problem, &wrong).is_empty());
 }
 
@@ -162,7 +163,7 @@ fn a_chunk_is_not_overwritten_if_clocks_contradict_each_other() {
     let problem = builder.build().unwrap();
     assert_eq!(problem.refused()[0].reason, RejectReason::ClocksContradict);
     let mut wrong = Plan::from_offsets(&problem, &[0, 0, 0]).unwrap();
-    wrong.chunks[1].overwrites = Some(PlannedLink::new(0, 0));
+    wrong.chunks_mut()[1].overwrites = Some(PlannedLink::new(0, 0));
     let words: Vec<String> = verify(&problem, &wrong).iter().map(ToString::to_string).collect();
     assert!(words.iter().any(|words| words.contains("'1' and '2'")), "{words:?}");
 }
@@ -178,7 +179,7 @@ fn an_optional_overwrite_that_contradicts_pins_is_dropped() {
     let problem = builder.build().unwrap();
     assert_eq!(problem.refused()[0].reason, RejectReason::Pins);
     let plan = Planner::new().plan(&problem).unwrap();
-    assert_eq!((plan.pool_size, verify(&problem, &plan)), (8, vec![]));
+    assert_eq!((plan.pool_size(), verify(&problem, &plan)), (8, vec![]));
     builder.request(Request::new(last, middle, 0).required(true));
     assert!(matches!(
         builder.build(),
@@ -199,7 +200,7 @@ fn an_overwrite_that_contradicts_what_another_one_pins_is_dropped() {
     let refused: Vec<_> = problem.refused().iter().map(|one| (one.request, one.reason)).collect();
     assert_eq!(refused, [(1, RejectReason::Pins)]);
     let plan = Planner::new().plan(&problem).unwrap();
-    assert_eq!((plan.pool_size, verify(&problem, &plan)), (12, vec![]));
+    assert_eq!((plan.pool_size(), verify(&problem, &plan)), (12, vec![]));
 }
 
 /// Three states of one variable, all at its place: only with both overwrites may the pins hold.
@@ -219,7 +220,7 @@ fn pins_that_need_an_overwrite_are_kept() {
     let problem = builder.build().unwrap();
     let refused: Vec<_> = problem.refused().iter().map(|one| (one.request, one.reason)).collect();
     assert_eq!(refused, [(0, RejectReason::Displaced)]);
-    assert_eq!(Planner::new().plan(&problem).unwrap().pool_size, 8);
+    assert_eq!(Planner::new().plan(&problem).unwrap().pool_size(), 8);
 }
 
 /// Without the second overwrite, the pins clash, so the first one gives way although it is larger.
@@ -304,7 +305,7 @@ fn a_required_overwrite_may_need_an_optional_one() {
     assert!(builder.build().is_err());
     let problem = builder.request(Request::overlap(middle, root, 3)).build().unwrap();
     let plan = Planner::new().plan(&problem).unwrap();
-    let offsets: Vec<_> = plan.chunks.iter().map(|chunk| chunk.offset).collect();
+    let offsets: Vec<_> = plan.chunks().iter().map(|chunk| chunk.offset).collect();
     assert_eq!(offsets, [12, 9, 6]);
     assert_eq!((problem.links_taken(), verify(&problem, &plan)), (2, vec![]));
 }
@@ -333,7 +334,7 @@ fn chunks_that_lie_side_by_side_are_a_bound(
     let planner = Planner::new().limits(limits);
     let plan = planner.plan(&problem).unwrap();
     assert_eq!(verify(&problem, &plan), []);
-    assert_eq!((plan.pool_size, plan.lower_bound, plan.proven_optimal), (pool, pool, true));
+    assert_eq!((plan.pool_size(), plan.lower_bound(), plan.proven_optimal()), (pool, pool, true));
     assert!(problem.lower_bound().bytes < pool);
     assert!(matches!(planner.fit(&problem, pool - 1).unwrap(), PlanFit::No(_)));
     builder.pool(Pool::new("small").capacity(pool - alignment));

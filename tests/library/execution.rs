@@ -13,16 +13,19 @@ use rstest::rstest;
 /// Moves a tensor, a workspace or two.
 fn disturb(random: &mut Unstructured<'_>, plan: &mut Plan) -> Result<()> {
     for _ in 0..random.int_in_range(1..=2)? {
-        let to = random.int_in_range(0..=plan.pool_size)?;
-        let other =
-            if plan.tensors.is_empty() { 0 } else { random.choose_index(plan.tensors.len())? };
-        let place = plan.tensors.get(other).map(|tensor| tensor.place.clone());
-        if random.ratio(1, 4)? && !plan.chunks.is_empty() {
-            let chunk = random.choose_index(plan.chunks.len())?;
-            plan.chunks[chunk].offset = to;
-        } else if !plan.tensors.is_empty() {
-            let tensor = random.choose_index(plan.tensors.len())?;
-            match (&mut plan.tensors[tensor].place, place) {
+        let to = random.int_in_range(0..=plan.pool_size())?;
+        let other = if plan.tensors().is_empty() {
+            0
+        } else {
+            random.choose_index(plan.tensors().len())?
+        };
+        let place = plan.tensors().get(other).map(|tensor| tensor.place.clone());
+        if random.ratio(1, 4)? && !plan.chunks().is_empty() {
+            let chunk = random.choose_index(plan.chunks().len())?;
+            plan.chunks_mut()[chunk].offset = to;
+        } else if !plan.tensors().is_empty() {
+            let tensor = random.choose_index(plan.tensors().len())?;
+            match (&mut plan.tensors_mut()[tensor].place, place) {
                 (
                     TensorPlace::Pool { offset, .. },
                     Some(TensorPlace::Pool { offset: other, .. }),
@@ -114,11 +117,11 @@ fn sequence() -> OpSequence {
 }
 
 fn put(plan: &mut Plan, name: &str, place: TensorPlace) {
-    plan.tensors.iter_mut().find(|tensor| &*tensor.name == name).unwrap().place = place;
+    plan.tensors_mut().iter_mut().find(|tensor| &*tensor.name == name).unwrap().place = place;
 }
 
 fn at(plan: &mut Plan, name: &str, to: u64) {
-    let tensor = plan.tensors.iter_mut().find(|tensor| &*tensor.name == name).unwrap();
+    let tensor = plan.tensors_mut().iter_mut().find(|tensor| &*tensor.name == name).unwrap();
     match &mut tensor.place {
         TensorPlace::Pool { offset, .. } | TensorPlace::Supplied { offset, .. } => *offset = to,
         _ => {}
@@ -142,10 +145,10 @@ type Spoil = fn(&mut Plan);
     "'w2' is not whole when step 4 ('split') ends: the bytes [8, 12) of the pool hold 'a'")]
 #[case::a_dead_output_over_a_graph_output(|p: &mut Plan| at(p, "a", 7),
     "'u' is not whole after the last step: the bytes [7, 8) of the pool hold 'a'")]
-#[case::workspace_over_the_output(|p: &mut Plan| p.chunks[1].offset = 3,
+#[case::workspace_over_the_output(|p: &mut Plan| p.chunks_mut()[1].offset = 3,
     "'conv.workspace' is not whole when step 0 ('conv') ends: the bytes [4, 7) of the pool hold 'x'")]
-#[case::workspace_missing(|p: &mut Plan| p.chunks[1].begin = 1, "'conv.workspace' is missing from the plan")]
-#[case::workspace_outside(|p: &mut Plan| p.chunks[1].offset = 17,
+#[case::workspace_missing(|p: &mut Plan| p.chunks_mut()[1].begin = 1, "'conv.workspace' is missing from the plan")]
+#[case::workspace_outside(|p: &mut Plan| p.chunks_mut()[1].offset = 17,
     "'conv.workspace' lies at 17 with 4 B, outside the pool of 20 B")]
 #[case::an_update_beside_its_variable(|p: &mut Plan| at(p, "w2", 3), "'w2' must overwrite 'w', but does not")]
 #[case::an_update_in_the_pool(|p: &mut Plan| put(p, "w2", TensorPlace::Pool { chunk: 0, offset: 0 }),
@@ -154,7 +157,7 @@ type Spoil = fn(&mut Plan);
 #[case::outside_the_pool(|p: &mut Plan| at(p, "u", 13), "'u' lies at 13 with 8 B, outside the pool of 20 B")]
 #[case::at_the_end_of_all_numbers(|p: &mut Plan| at(p, "u", u64::MAX),
     "'u' lies at 18446744073709551614 with 1 B, outside the pool of 20 B")]
-#[case::workspace_at_the_end_of_all_numbers(|p: &mut Plan| p.chunks[1].offset = u64::MAX,
+#[case::workspace_at_the_end_of_all_numbers(|p: &mut Plan| p.chunks_mut()[1].offset = u64::MAX,
     "'conv.workspace' lies at 18446744073709551614 with 1 B, outside the pool of 20 B")]
 #[case::nowhere(|p: &mut Plan| put(p, "x", TensorPlace::Nowhere), "'x' is missing from the plan")]
 fn execution_reports_every_fault(#[case] spoil: Spoil, #[case] message: &str) {
@@ -162,7 +165,7 @@ fn execution_reports_every_fault(#[case] spoil: Spoil, #[case] message: &str) {
     let mut plan = Planner::new().strategy(Strategy::Pushdown).plan(&sequence).unwrap();
     assert_eq!(execute(&sequence, &plan), []);
     let places = ["x", "z", "u", "a"].map(|name| plan.offset(name).unwrap());
-    assert_eq!((plan.pool_size, places), (20, [4, 12, 0, 8]), "{plan:#?}");
+    assert_eq!((plan.pool_size(), places), (20, [4, 12, 0, 8]), "{plan:#?}");
     spoil(&mut plan);
     let violations: Vec<String> =
         execute(&sequence, &plan).iter().map(ToString::to_string).collect();
@@ -290,11 +293,11 @@ fn tensors_without_bytes_destroy_nothing() {
         );
     let sequence = sequence.build().unwrap();
     let mut plan = plan_in_pool(&sequence);
-    for offset in [0, 4, plan.pool_size, u64::MAX] {
+    for offset in [0, 4, plan.pool_size(), u64::MAX] {
         put(&mut plan, "empty", TensorPlace::Pool { chunk: 0, offset });
         assert_eq!(execute(&sequence, &plan), []);
     }
-    plan.tensors.retain(|tensor| &*tensor.name != "empty");
+    plan.tensors_mut().retain(|tensor| &*tensor.name != "empty");
     assert_eq!(execute(&sequence, &plan), []);
     assert_eq!(verify(&sequence, &plan), []);
 }
@@ -335,10 +338,10 @@ fn invalid_plans_get_the_messages_of_verify(
 ) {
     let sequence = sequence();
     let mut plan = Planner::new().plan(&sequence).unwrap();
-    let mut nonsense = plan.tensors[0].clone();
+    let mut nonsense = plan.tensors()[0].clone();
     (nonsense.name, nonsense.size, nonsense.place) = (name.into(), 8, place);
-    plan.tensors.retain(|tensor| &*tensor.name != name);
-    plan.tensors.push(nonsense);
+    plan.tensors_mut().retain(|tensor| &*tensor.name != name);
+    plan.tensors_mut().push(nonsense);
     let violations = execute(&sequence, &plan);
     assert_eq!(violations[0].to_string(), message);
 }

@@ -50,8 +50,9 @@ fn a_problem_survives_json_and_its_plan_survives_json_and_csv() {
         let csv = written(|out| write_plan_csv(out, &plan, Some(&problem)));
         let read = read_plan(csv.as_bytes(), Format::Csv, &problem).unwrap();
         assert_eq!(verify(&problem, &read), []);
-        assert_eq!(read.pool_size, plan.pool_size);
-        let figures = |plan: &Plan| (plan.lower_bound, plan.naive_size, plan.steps, plan.peak_step);
+        assert_eq!(read.pool_size(), plan.pool_size());
+        let figures =
+            |plan: &Plan| (plan.lower_bound(), plan.naive_size(), plan.steps(), plan.peak_step());
         assert_eq!(figures(&read), figures(&plan));
         Ok(())
     });
@@ -194,7 +195,7 @@ fn a_problem_that_is_not_plain_survives_csv() {
                 continue;
             };
             let places: Vec<Place> =
-                plan.chunks.iter().map(|chunk| Place::new(PoolId(0), chunk.offset)).collect();
+                plan.chunks().iter().map(|chunk| Place::new(PoolId(0), chunk.offset)).collect();
             assert_eq!(verify(other, &Plan::from_places(other, &places).unwrap()), [], "{csv}");
         }
         let headings = csv.lines().next().unwrap();
@@ -227,7 +228,7 @@ fn files_of_minimalloc_are_read_as_recorded() {
         );
         let plan = Planner::new().strategy(Strategy::Optimal).plan(&read).unwrap();
         let optimum = case["optimum"].as_u64().unwrap();
-        assert_eq!(plan.pool_size, read.align_up(optimum), "{name}");
+        assert_eq!(plan.pool_size(), read.align_up(optimum), "{name}");
     }
 }
 
@@ -529,12 +530,12 @@ fn the_figures_and_names_of_a_csv_plan_are_those_of_its_problem() {
     };
     let apart = read(100);
     assert_eq!(verify(&problem, &apart), []);
-    assert_eq!((apart.pool_size, apart.lower_bound, apart.peak_step), (200, 100, 0));
-    assert_eq!((apart.proven_optimal, apart.strategy), (false, None));
-    assert_eq!(&*apart.chunks[1].name, "relu");
+    assert_eq!((apart.pool_size(), apart.lower_bound(), apart.peak_step()), (200, 100, 0));
+    assert_eq!((apart.proven_optimal(), apart.strategy()), (false, None));
+    assert_eq!(&*apart.chunks()[1].name, "relu");
     let over = read(0);
-    assert_eq!((over.pool_size, over.proven_optimal), (100, true));
-    assert_eq!(over.chunks[1].overwrites, Some(memplan::PlannedLink::new(0, 0)));
+    assert_eq!((over.pool_size(), over.proven_optimal()), (100, true));
+    assert_eq!(over.chunks()[1].overwrites, Some(memplan::PlannedLink::new(0, 0)));
 }
 
 /// The reader accepts a wrong plan; `verify` lists all of its faults at once.

@@ -16,7 +16,7 @@ use crate::common::random::{Wild, random_problem};
 fn check(problem: &Problem, strategy: Strategy) -> u64 {
     let plan = Planner::new().strategy(strategy).plan(problem).unwrap();
     assert_eq!(verify(problem, &plan), [], "{problem:?}");
-    plan.pool_size
+    plan.pool_size()
 }
 
 #[test]
@@ -100,7 +100,7 @@ fn a_required_update_of_a_shared_state_stays_in_its_place() {
     assert_eq!(verify(&both, &plan), []);
     let at = |chunk| plan.chunk_offset(chunk);
     assert_eq!([at(ChunkId(0)), at(new), at(last)], [at(new); 3]);
-    assert_eq!((plan.pool_size, plan.proven_optimal), (80, true));
+    assert_eq!((plan.pool_size(), plan.proven_optimal()), (80, true));
 }
 
 /// A state that the first phase updates twice, of which the last update is shared.
@@ -118,7 +118,7 @@ fn all_updates_of_a_shared_state_stay_in_its_place() {
         let both = first.clone().concat(&second, &[(chunk, state)]).unwrap();
         let plan = Planner::new().plan(&both).unwrap();
         assert_eq!(verify(&both, &plan), []);
-        assert_eq!((plan.pool_size, plan.proven_optimal), (64, true));
+        assert_eq!((plan.pool_size(), plan.proven_optimal()), (64, true));
     }
 }
 
@@ -167,12 +167,12 @@ fn pools_and_pins_are_those_of_both() {
         assert_eq!(both.pools().len(), 2);
         let plan = Planner::new().plan(&both).unwrap();
         assert_eq!(verify(&both, &plan), []);
-        assert_eq!((plan.chunks.len(), plan.chunks[0].offset), (1, 64));
+        assert_eq!((plan.chunks().len(), plan.chunks()[0].offset), (1, 64));
         // Both phases move its bytes.
-        assert_eq!(plan.traffic, 16);
+        assert_eq!(plan.traffic(), 16);
     }
     let apart = plain.concat(&pinned, &[]).unwrap();
-    assert_eq!(Planner::new().plan(&apart).unwrap().chunks[1].offset, 64);
+    assert_eq!(Planner::new().plan(&apart).unwrap().chunks()[1].offset, 64);
 }
 
 #[rstest]
@@ -205,10 +205,10 @@ fn plans_are_kept_by_the_sizes_themselves() {
     let mut plans = PlanCache::default();
     for (rows, columns) in [(1, 32), (32, 1), (2, 2), (3, 3)] {
         let plan = plans.get_or_plan(&[rows, columns], || planned(rows, columns)).unwrap();
-        assert_eq!(plan.pool_size, rows * 100 + columns);
+        assert_eq!(plan.pool_size(), rows * 100 + columns);
     }
     let again = plans.get_or_plan(&[2, 2], || -> Result<_, Infallible> { unreachable!() });
-    assert_eq!(again.unwrap().pool_size, 202);
+    assert_eq!(again.unwrap().pool_size(), 202);
     assert_eq!((plans.len(), plans.pool_size()), (4, 3201));
     let shape = |of: &[u64]| plans.dominating(of).map(|(shape, _)| shape.to_vec());
     assert_eq!(shape(&[2, 3]), Some(vec![3, 3]));

@@ -212,20 +212,20 @@ fn the_bound_and_the_chunks_at_the_peak_are_those_of_the_steps() {
         let Some(linear) = problem.collapse_streams() else { continue };
         let plan = |problem| Planner::new().strategy(Strategy::FirstFit).plan(problem);
         let (Ok(on_streams), Ok(in_steps)) = (plan(&problem), plan(&linear)) else { continue };
-        assert_eq!(on_streams.lower_bound, in_steps.lower_bound, "{text}");
-        assert_eq!(on_streams.lower_bound, problem.lower_bound().bytes, "{text}");
+        assert_eq!(on_streams.lower_bound(), in_steps.lower_bound(), "{text}");
+        assert_eq!(on_streams.lower_bound(), problem.lower_bound().bytes, "{text}");
         let alive: Vec<usize> = (lives(&linear).iter().enumerate())
             .filter(|(_, life)| {
                 let at_peak =
-                    |(begin, end): &Life| (begin[0]..end[0]).contains(&in_steps.peak_step);
+                    |(begin, end): &Life| (begin[0]..end[0]).contains(&in_steps.peak_step());
                 life.as_ref().is_some_and(at_peak)
             })
             .map(|(chunk, _)| chunk)
             .collect();
-        assert_eq!(on_streams.peak, alive, "{text}");
+        assert_eq!(on_streams.peak(), alive, "{text}");
         let mut stale = on_streams;
-        stale.peak.clear();
-        assert_eq!(stale.with_counted_bound(problem).unwrap().peak, alive, "{text}");
+        stale.peak_mut().clear();
+        assert_eq!(stale.with_counted_bound(problem).unwrap().peak(), alive, "{text}");
         compared += 1;
         pinned += u32::from(text["chunks"].as_array().unwrap().iter().any(|c| !c["pin"].is_null()));
     }

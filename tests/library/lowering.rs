@@ -26,10 +26,10 @@ fn plan(declare: impl FnOnce(&mut SequenceBuilder)) -> Plan {
 
 /// Name, lifetime and what it overwrites, for every chunk.
 fn chunks(plan: &Plan) -> Vec<(&str, u64, u64, Option<&str>)> {
-    plan.chunks
+    plan.chunks()
         .iter()
         .map(|c| {
-            (&*c.name, c.begin, c.end, c.overwrites.map(|link| &*plan.chunks[link.chunk].name))
+            (&*c.name, c.begin, c.end, c.overwrites.map(|link| &*plan.chunks()[link.chunk].name))
         })
         .collect()
 }
@@ -73,7 +73,7 @@ fn the_last_reader_may_write_in_place() {
         ));
     });
     assert_eq!(chunks(&plan), [("x", 0, 2, None), ("y", 1, 2, Some("x"))]);
-    assert_eq!(plan.pool_size, 8);
+    assert_eq!(plan.pool_size(), 8);
 }
 
 #[rstest]
@@ -88,8 +88,8 @@ fn an_earlier_reader_may_not(#[case] spoil: fn(&mut SequenceBuilder)) {
         ));
         spoil(s);
     });
-    assert_eq!(plan.chunks[1].overwrites, None);
-    assert_eq!(plan.pool_size, 16);
+    assert_eq!(plan.chunks()[1].overwrites, None);
+    assert_eq!(plan.pool_size(), 16);
 }
 
 /// A view that is read later is a reader of the chunk as well: reshape, reshape, in-place add.
@@ -112,7 +112,7 @@ fn overwriting_a_view_adds_its_offset() {
             .operator(operator("slice", &["x"], [Output::new("v", 12).reads_at("x", 4)]))
             .operator(operator("relu", &["v"], [Output::new("y", 10).overwrites_at("v", 2)]));
     });
-    assert_eq!(plan.chunks[1].overwrites, Some(PlannedLink::new(0, 6)));
+    assert_eq!(plan.chunks()[1].overwrites, Some(PlannedLink::new(0, 6)));
 }
 
 #[test]
@@ -142,7 +142,7 @@ fn of_two_overwriters_the_larger_wins(#[case] second: u64, #[case] winner: &str)
             [Output::new("p", 4).overwrites("x"), Output::new("q", second).overwrites("x")],
         ));
     });
-    let overwriter = plan.chunks.iter().find(|chunk| chunk.overwrites.is_some()).unwrap();
+    let overwriter = plan.chunks().iter().find(|chunk| chunk.overwrites.is_some()).unwrap();
     assert_eq!(&*overwriter.name, winner);
 }
 
@@ -157,7 +157,7 @@ fn without_inplace_only_required_overwrites_remain() {
         },
         options,
     );
-    let overwrites: Vec<_> = plan.chunks.iter().map(|chunk| chunk.overwrites).collect();
+    let overwrites: Vec<_> = plan.chunks().iter().map(|chunk| chunk.overwrites).collect();
     assert_eq!(overwrites, [None, None, Some(PlannedLink::new(1, 2))]);
 }
 
@@ -195,7 +195,7 @@ fn tensors_without_bytes_get_no_chunk() {
             [Output::new("y", 0).overwrites("x")],
         ));
     });
-    assert_eq!(plan.chunks, []);
+    assert_eq!(plan.chunks(), []);
     assert_eq!(plan.tensor("y").unwrap().place, TensorPlace::Nowhere);
 }
 
@@ -343,7 +343,7 @@ fn an_input_that_another_input_shares_is_not_overwritten(
     #[case] offset: Option<u64>,
 ) {
     let plan = plan(add(inputs, y));
-    assert_eq!(plan.chunks[1].overwrites, offset.map(|offset| PlannedLink::new(0, offset)));
+    assert_eq!(plan.chunks()[1].overwrites, offset.map(|offset| PlannedLink::new(0, offset)));
 }
 
 /// Views that are chunks of their own share nothing.
@@ -370,7 +370,7 @@ fn a_view_that_the_operator_outputs_is_not_overwritten(
             outputs,
         ));
     });
-    assert_eq!(plan.chunks[1].overwrites, overwrites);
+    assert_eq!(plan.chunks()[1].overwrites, overwrites);
 }
 
 fn refusal(declare: impl FnOnce(&mut SequenceBuilder)) -> String {

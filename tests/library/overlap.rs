@@ -25,12 +25,12 @@ fn blur(below: u64) -> OpSequence {
 fn an_output_overlaps_its_input() {
     let sequence = blur(32);
     let plan = Planner::new().plan(&sequence).unwrap();
-    assert_eq!((plan.pool_size, plan.lower_bound, plan.proven_optimal), (128, 128, true));
+    assert_eq!((plan.pool_size(), plan.lower_bound(), plan.proven_optimal()), (128, 128, true));
     assert_eq!((plan.offset("y"), plan.offset("x")), (Some(0), Some(32)));
-    assert_eq!(plan.chunks[1].overwrites, Some(PlannedLink::overlap(0, 32)));
-    assert_eq!(plan.peak_step, 1);
+    assert_eq!(plan.chunks()[1].overwrites, Some(PlannedLink::overlap(0, 32)));
+    assert_eq!(plan.peak_step(), 1);
     // Without a distance, it lies inside.
-    assert_eq!(Planner::new().plan(&blur(0)).unwrap().pool_size, 96);
+    assert_eq!(Planner::new().plan(&blur(0)).unwrap().pool_size(), 96);
 }
 
 /// Both overlaps are needed, and what lies between them could be written in place; but all four tied together
@@ -51,9 +51,9 @@ fn tensors_are_untied_where_there_is_room() {
     }
     let sequence = sequence.output("d").build().unwrap();
     let plan = Planner::new().plan(&sequence).unwrap();
-    assert_eq!((plan.pool_size, plan.lower_bound), (1025, 1025));
+    assert_eq!((plan.pool_size(), plan.lower_bound()), (1025, 1025));
     assert_eq!((verify(&sequence, &plan), execute(&sequence, &plan)), (vec![], vec![]));
-    let links: Vec<bool> = plan.chunks.iter().map(|chunk| chunk.overwrites.is_some()).collect();
+    let links: Vec<bool> = plan.chunks().iter().map(|chunk| chunk.overwrites.is_some()).collect();
     assert_eq!(links, [false, true, false, true]);
 }
 
@@ -77,8 +77,8 @@ fn no_other_overlap_takes_the_place_of_one_that_saves_nothing() {
     let reason = RejectReason::SavesNothing;
     assert!(lowered.refused.iter().any(|refused| refused.reason == reason));
     let plan = Planner::new().plan(&sequence).unwrap();
-    let over: Vec<_> = plan.chunks.iter().filter(|chunk| chunk.overwrites.is_some()).collect();
-    assert_eq!((plan.pool_size, over.len(), &*over[0].name), (120, 1, "d"));
+    let over: Vec<_> = plan.chunks().iter().filter(|chunk| chunk.overwrites.is_some()).collect();
+    assert_eq!((plan.pool_size(), over.len(), &*over[0].name), (120, 1, "d"));
 }
 
 /// Four small tensors fill a cell each, so that the step with the overlap needs the most.
@@ -107,17 +107,17 @@ fn the_bytes_that_an_overlap_saves_are_counted_in_cells(
         .build()
         .unwrap();
     let plan = Planner::new().alignment(alignment).plan(&sequence).unwrap();
-    assert_eq!((plan.pool_size, plan.lower_bound), (pool, pool));
-    assert_eq!(plan.chunks.iter().any(|chunk| chunk.overwrites.is_some()), is_taken);
+    assert_eq!((plan.pool_size(), plan.lower_bound()), (pool, pool));
+    assert_eq!(plan.chunks().iter().any(|chunk| chunk.overwrites.is_some()), is_taken);
     assert_eq!((verify(&sequence, &plan), execute(&sequence, &plan)), (vec![], vec![]));
 }
 
 /// Moves the output up by some bytes, and adjusts the plan's figures.
 fn nearer(plan: &Plan, bytes: u64) -> Plan {
     let mut plan = plan.clone();
-    plan.chunks[1].offset += bytes;
-    plan.chunks[1].overwrites = Some(PlannedLink::overlap(0, 32 - bytes));
-    for tensor in plan.tensors.iter_mut().filter(|tensor| &*tensor.name == "y") {
+    plan.chunks_mut()[1].offset += bytes;
+    plan.chunks_mut()[1].overwrites = Some(PlannedLink::overlap(0, 32 - bytes));
+    for tensor in plan.tensors_mut().iter_mut().filter(|tensor| &*tensor.name == "y") {
         if let TensorPlace::Pool { offset, .. } = &mut tensor.place {
             *offset += bytes;
         }
@@ -244,8 +244,8 @@ fn files_state_distances_only_where_they_are_used() {
     let text = serde_json::to_string(&plan).unwrap();
     assert_eq!(serde_json::from_str::<Plan>(&text).unwrap(), plan);
     let plan = Planner::new().plan(&problem).unwrap();
-    let offsets: Vec<u64> = plan.chunks.iter().map(|chunk| chunk.offset).collect();
-    assert_eq!(Plan::from_offsets(&problem, &offsets).unwrap().chunks, plan.chunks);
+    let offsets: Vec<u64> = plan.chunks().iter().map(|chunk| chunk.offset).collect();
+    assert_eq!(Plan::from_offsets(&problem, &offsets).unwrap().chunks(), plan.chunks());
 }
 
 #[rstest]
@@ -292,9 +292,9 @@ fn a_body_that_fits_nowhere_is_not_made() {
 #[test]
 fn a_capacity_is_refuted_for_all_overlaps() {
     let sequence = blur(32);
-    let best = Planner::new().plan(&sequence).unwrap().pool_size;
+    let best = Planner::new().plan(&sequence).unwrap().pool_size();
     let fit = |capacity| Planner::new().fit(&sequence, capacity).unwrap();
-    assert!(matches!(fit(best), PlanFit::Yes(plan) if plan.pool_size == best));
+    assert!(matches!(fit(best), PlanFit::Yes(plan) if plan.pool_size() == best));
     assert!(matches!(fit(best - 1), PlanFit::No(_)));
 }
 
@@ -310,8 +310,8 @@ fn bytes_that_are_over_need_no_link() {
         .unwrap();
     let lowering = LoweringOptions::default().overlap_limit(Some(0));
     let plan = Planner::new().lowering(lowering).plan(&sequence).unwrap();
-    assert_eq!((plan.pool_size, plan.offset("y"), plan.offset("v")), (12, Some(0), Some(4)));
-    assert!(plan.chunks.iter().all(|chunk| chunk.overwrites.is_none()));
+    assert_eq!((plan.pool_size(), plan.offset("y"), plan.offset("v")), (12, Some(0), Some(4)));
+    assert!(plan.chunks().iter().all(|chunk| chunk.overwrites.is_none()));
     assert_eq!(verify(&sequence, &plan), []);
     assert_eq!(execute(&sequence, &plan), []);
 }

@@ -153,7 +153,7 @@ fn a_page_holds_every_plan_and_every_event() {
     let data = data(&html);
     assert_eq!(data["plans"][0]["strategy"], "pushdown");
     assert_eq!(data["plans"][1]["strategy"], "naive");
-    for (at, chunk) in pushdown.chunks.iter().enumerate() {
+    for (at, chunk) in pushdown.chunks().iter().enumerate() {
         assert_eq!(data["plans"][0]["offsets"][at], chunk.offset);
         assert_eq!(data["sizes"][at], chunk.size);
     }
@@ -180,14 +180,14 @@ fn a_page_holds_sheets_of_different_chunks() {
     let html = memory_map_html("two", &sheets).unwrap();
     let first = data(&html);
     // The chunks are 'a' and the two that follow; the view <v> comes behind them, then x outside.
-    let (chunks, views) = (plan.chunks.len(), first["views"]["name"].as_array().unwrap().len());
+    let (chunks, views) = (plan.chunks().len(), first["views"]["name"].as_array().unwrap().len());
     let inputs = &first["operators"]["inputs"];
     assert_eq!(inputs[0], serde_json::json!([chunks + views]), "x lies outside the pool");
     assert_eq!(first["operators"]["outside"], serde_json::json!(["x"]));
     assert_eq!(inputs[1], serde_json::json!([0]), "crop reads a");
     let all = all_data(&html);
     assert_eq!(all["sheets"][1]["label"], "<apart>");
-    assert_eq!(all["sheets"][1]["names"].as_array().unwrap().len(), other.chunks.len());
+    assert_eq!(all["sheets"][1]["names"].as_array().unwrap().len(), other.chunks().len());
 }
 
 #[test]
@@ -240,7 +240,7 @@ fn a_trace_begins_and_ends_every_chunk() {
     }
     assert!(open.is_empty());
     let most = events.iter().filter_map(|event| event["args"]["bytes"].as_u64()).max();
-    assert_eq!(most, Some(plan.lower_bound));
+    assert_eq!(most, Some(plan.lower_bound()));
 }
 
 #[test]
@@ -251,8 +251,8 @@ fn extreme_plans_are_drawn_without_failing() {
     let wide = wide.build().unwrap();
     let mut plan = Planner::new().plan(&wide).unwrap();
     for offset in [0, u64::MAX - 3] {
-        plan.chunks[1].offset = offset;
-        plan.chunks[0].overwrites = Some(memplan::PlannedLink::new(0, 3));
+        plan.chunks_mut()[1].offset = offset;
+        plan.chunks_mut()[0].overwrites = Some(memplan::PlannedLink::new(0, 3));
         let tiny = SvgOptions::fitting(&plan).width(0).height(0);
         let svg = memory_map_svg(&plan, StepNames(None), tiny);
         check_markup(&svg);

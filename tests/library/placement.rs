@@ -45,7 +45,7 @@ fn chain() -> SequenceBuilder {
 fn every_step_gets_its_memory() {
     let (sequence, plan) = plan(&chain());
     let placement = plan.placement(&sequence).unwrap();
-    let mut pool = vec![0_u32; usize::try_from(plan.pool_size).unwrap() / 4];
+    let mut pool = vec![0_u32; usize::try_from(plan.pool_size()).unwrap() / 4];
 
     let conv = placement.memory(0, &mut pool).unwrap();
     let x = sequence.tensor_id("x").unwrap();
@@ -87,7 +87,7 @@ fn slices_of_a_real_network_are_apart() {
     let sequence = memplan::networks::mobilenet_v2(1).unwrap();
     let plan = Planner::new().alignment(64).plan(&sequence).unwrap();
     let placement = plan.placement(&sequence).unwrap();
-    let mut pool = vec![0_u8; usize::try_from(plan.pool_size).unwrap()];
+    let mut pool = vec![0_u8; usize::try_from(plan.pool_size()).unwrap()];
     let start = pool.as_ptr().addr();
     let offset = |slice: &[u8]| (slice.as_ptr().addr() - start) as u64;
     let mut in_place = 0;
@@ -140,7 +140,7 @@ fn workspaces_have_names_of_their_own_and_are_found_by_step() {
         )
         .output("b");
     let (sequence, plan) = plan(&sequence);
-    let mut names: Vec<&str> = plan.chunks.iter().map(|chunk| &*chunk.name).collect();
+    let mut names: Vec<&str> = plan.chunks().iter().map(|chunk| &*chunk.name).collect();
     names.sort_unstable();
     assert_eq!(names, ["a.workspace", "a.workspace.0", "a.workspace.1", "b"]);
     let placement = plan.placement(&sequence).unwrap();
@@ -148,7 +148,7 @@ fn workspaces_have_names_of_their_own_and_are_found_by_step() {
         let chunk = plan.workspace(step as u64).unwrap();
         assert_eq!(chunk.size, size);
         assert_eq!(placement.workspace(step), Some(chunk.offset..chunk.offset + size));
-        let listed = plan.workspaces(&sequence)[step].map(|at| &plan.chunks[at]);
+        let listed = plan.workspaces(&sequence)[step].map(|at| &plan.chunks()[at]);
         assert_eq!(listed, Some(chunk));
     }
     assert_eq!(plan.workspace(2), None);
@@ -156,11 +156,11 @@ fn workspaces_have_names_of_their_own_and_are_found_by_step() {
 }
 
 #[rstest]
-#[case::missing(|plan: &mut Plan| { plan.tensors.pop(); }, "'y' needs 4 B, but the plan places 0 B")]
-#[case::unknown(|plan: &mut Plan| plan.tensors[0].name = "z".into(), "the plan places tensor 'z', which the sequence does not have")]
-#[case::size(|plan: &mut Plan| plan.tensors[0].size = 23, "'a' needs 24 B, but the plan places 23 B")]
-#[case::outside(|plan: &mut Plan| plan.pool_size = 8, "'a' ends outside the pool of 8 B")]
-#[case::no_workspace(|plan: &mut Plan| plan.chunks.retain(|chunk| &*chunk.name != "sum.workspace"), "'the workspace of sum' needs 4 B, but the plan places 0 B")]
+#[case::missing(|plan: &mut Plan| { plan.tensors_mut().pop(); }, "'y' needs 4 B, but the plan places 0 B")]
+#[case::unknown(|plan: &mut Plan| plan.tensors_mut()[0].name = "z".into(), "the plan places tensor 'z', which the sequence does not have")]
+#[case::size(|plan: &mut Plan| plan.tensors_mut()[0].size = 23, "'a' needs 24 B, but the plan places 23 B")]
+#[case::outside(|plan: &mut Plan| *plan.number_mut("pool_size") = 8, "'a' ends outside the pool of 8 B")]
+#[case::no_workspace(|plan: &mut Plan| plan.chunks_mut().retain(|chunk| &*chunk.name != "sum.workspace"), "'the workspace of sum' needs 4 B, but the plan places 0 B")]
 fn a_plan_of_something_else_is_refused(#[case] change: fn(&mut Plan), #[case] message: &str) {
     let (sequence, mut plan) = plan(&chain());
     change(&mut plan);
@@ -175,14 +175,16 @@ fn a_step_without_slices_is_an_error_with_the_reason() {
     };
     let placement = plan.placement(&sequence).unwrap();
     let refused = placement.memory(0, &mut [0_u8; 3]).unwrap_err();
-    assert_eq!(refused, PlacementError::PoolTooSmall { pool_size: plan.pool_size, found: 3 });
+    assert_eq!(refused, PlacementError::PoolTooSmall { pool_size: plan.pool_size(), found: 3 });
     let refused = placement.memory(0, &mut [[0_u8; 5]; 20]).unwrap_err();
     assert!(refused.to_string().contains("does not consist of whole elements of 5 B"), "{refused}");
 
     // The output of the last operator over its input, which it does not declare.
     let RuntimePlace::Pool(b) = placement.named("b").unwrap().clone() else { panic!() };
-    let y = plan.tensors.iter().position(|tensor| &*tensor.name == "y").unwrap();
-    let memplan::TensorPlace::Pool { offset, .. } = &mut plan.tensors[y].place else { panic!() };
+    let y = plan.tensors().iter().position(|tensor| &*tensor.name == "y").unwrap();
+    let memplan::TensorPlace::Pool { offset, .. } = &mut plan.tensors_mut()[y].place else {
+        panic!()
+    };
     *offset = b.start;
     let placement = plan.placement(&sequence).unwrap();
     assert_eq!(error(&placement, 3), "operator 'sum' writes 'y' into the bytes of 'b'");
@@ -296,7 +298,7 @@ fn gathers_twice(sequence: &OpSequence, outputs: &[TensorId]) -> bool {
 fn run(sequence: &OpSequence, plan: &Plan) -> [usize; 2] {
     let contents = contents(sequence);
     let placement = plan.placement(sequence).unwrap();
-    let mut pool = vec![0xAA_u8; usize::try_from(plan.pool_size).unwrap()];
+    let mut pool = vec![0xAA_u8; usize::try_from(plan.pool_size()).unwrap()];
     for (at, content) in contents.iter().enumerate() {
         let id = TensorId(u32::try_from(at).unwrap());
         if !matches!(sequence.tensor(id).origin, Origin::Output { .. })

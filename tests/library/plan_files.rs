@@ -56,8 +56,8 @@ fn change(
 /// A plan may put tensors without bytes anywhere, or leave them out.
 fn without_empty(plan: &Plan) -> Plan {
     let mut plan = plan.clone();
-    plan.tensors.retain(|tensor| tensor.size > 0);
-    for body in &mut plan.bodies {
+    plan.tensors_mut().retain(|tensor| tensor.size > 0);
+    for body in plan.bodies_mut() {
         body.plan = without_empty(&body.plan);
     }
     plan
@@ -65,7 +65,11 @@ fn without_empty(plan: &Plan) -> Plan {
 
 /// The sequence in the order of a plan, if that is possible.
 fn in_order(sequence: &OpSequence, plan: &Plan) -> Option<OpSequence> {
-    if plan.order.is_empty() { Some(sequence.clone()) } else { sequence.permuted(&plan.order).ok() }
+    if plan.order().is_empty() {
+        Some(sequence.clone())
+    } else {
+        sequence.permuted(plan.order()).ok()
+    }
 }
 
 #[test]
@@ -165,19 +169,19 @@ fn every_key_of_a_plan_of_a_problem() {
 /// The places that a plan gives, by the position of the chunk in the problem.
 fn spots(problem: &Problem, plan: &Plan) -> Vec<Spot> {
     let labels = problem.labels();
-    let place = |id: u64| plan.chunks.iter().position(|chunk| chunk.id == id).unwrap();
+    let place = |id: u64| plan.chunks().iter().position(|chunk| chunk.id == id).unwrap();
     let position = |id: u64| problem.ids().position(|chunk| labels.number(chunk) == id).unwrap();
     problem
         .ids()
         .map(|chunk| {
-            let planned = &plan.chunks[place(labels.number(chunk))];
+            let planned = &plan.chunks()[place(labels.number(chunk))];
             let over = planned.overwrites.filter(|_| planned.size > 0);
             Spot {
                 pool: planned.pool,
                 offset: planned.offset,
                 overwrites: over.map(|link| {
                     let distance = link.offset.cast_signed() - link.below.cast_signed();
-                    (position(plan.chunks[link.chunk].id), distance)
+                    (position(plan.chunks()[link.chunk].id), distance)
                 }),
             }
         })

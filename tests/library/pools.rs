@@ -30,11 +30,11 @@ fn a_network_spills_little() {
     let (sequence, plan) = mobilenet();
     assert_eq!(verify(&sequence, &plan), []);
     assert_eq!(execute(&sequence, &plan), []);
-    assert!(plan.pools[0].size <= 4 << 20);
+    assert!(plan.pools()[0].size <= 4 << 20);
     let only_slow = planner().pools([Pool::new("psram").cost(20)]);
     let only_slow = only_slow.plan(&sequence).unwrap();
     assert_eq!(verify(&sequence, &only_slow), []);
-    assert!(plan.traffic < only_slow.traffic / 2, "{} {}", plan.traffic, only_slow.traffic);
+    assert!(plan.traffic() < only_slow.traffic() / 2, "{} {}", plan.traffic(), only_slow.traffic());
     assert_eq!(plan.placement(&sequence).unwrap_err(), PlacementError::SeveralPools);
 }
 
@@ -44,7 +44,7 @@ fn buffers_begin_at_multiples_of_the_alignment() {
     let row = Pool::new("row").largest(8 << 20);
     let mut plan = planner().pools([row]).plan(&sequence).unwrap();
     assert_eq!(verify(&sequence, &plan), []);
-    plan.pools[0].largest = Some((8 << 20) + 1);
+    plan.pools_mut()[0].largest = Some((8 << 20) + 1);
     let expected = Violation::MisalignedBuffers {
         pool: "row".to_owned(),
         largest: (8 << 20) + 1,
@@ -83,14 +83,14 @@ fn a_pinned_tensor_lies_where_it_must() {
 
 #[rstest]
 #[case::other_pool(|plan: &mut Plan| {
-    let at = plan.chunks.iter().position(|chunk| chunk.pool == 0 && chunk.size > 0).unwrap();
-    plan.chunks[at].pool = 1;
+    let at = plan.chunks().iter().position(|chunk| chunk.pool == 0 && chunk.size > 0).unwrap();
+    plan.chunks_mut()[at].pool = 1;
 }, "traffic")]
-#[case::no_pool(|plan: &mut Plan| plan.chunks[3].pool = 7, "pool")]
-#[case::traffic(|plan: &mut Plan| plan.traffic += 1, "traffic")]
-#[case::size(|plan: &mut Plan| plan.pools[1].size += 64, "pool 'psram'")]
-#[case::capacity(|plan: &mut Plan| plan.pools[0].capacity = Some(64), "'sram'")]
-#[case::sum(|plan: &mut Plan| plan.pool_size += 64, "the pool size is")]
+#[case::no_pool(|plan: &mut Plan| plan.chunks_mut()[3].pool = 7, "pool")]
+#[case::traffic(|plan: &mut Plan| *plan.traffic_mut() += 1, "traffic")]
+#[case::size(|plan: &mut Plan| plan.pools_mut()[1].size += 64, "pool 'psram'")]
+#[case::capacity(|plan: &mut Plan| plan.pools_mut()[0].capacity = Some(64), "'sram'")]
+#[case::sum(|plan: &mut Plan| *plan.number_mut("pool_size") += 64, "the pool size is")]
 fn a_change_is_noticed(#[case] change: fn(&mut Plan), #[case] words: &str) {
     let (sequence, mut plan) = mobilenet();
     change(&mut plan);
@@ -112,7 +112,7 @@ fn plans_in_pools_are_right(
     assert_eq!(verify(&sequence, &plan), []);
     assert_eq!(execute(&sequence, &plan), []);
     let in_pool = |place: &TensorPlace| matches!(place, TensorPlace::Pool { .. });
-    assert!(plan.tensors.iter().any(|tensor| in_pool(&tensor.place)));
+    assert!(plan.tensors().iter().any(|tensor| in_pool(&tensor.place)));
 }
 
 /// Two chunks of 8 bytes at one time and one of 4 later, in a fast pool of 8: the greedy rule gives the
@@ -129,7 +129,7 @@ fn the_traffic_is_counted_for_simple_rules() {
     let reference = TrafficReference::of(&problem).unwrap();
     assert_eq!((reference.all_slow, reference.banked), (200, Some(8 + 80 + 4)));
     let plan = Planner::new().plan(&problem).unwrap();
-    assert!(plan.traffic <= 92);
+    assert!(plan.traffic() <= 92);
     let mut tight = Problem::builder();
     tight.pool(Pool::new("a").capacity(12));
     tight.pool(Pool::new("b").capacity(4));
@@ -157,7 +157,7 @@ fn one_byte() -> OpSequence {
 #[test]
 fn pins_raise_the_bound_and_leave_the_bytes_alive() {
     let plan = Planner::new().pin("b", "", 1).plan(&one_byte()).unwrap();
-    assert_eq!((plan.pool_size, plan.lower_bound, plan.peak_step), (2, 2, 1));
+    assert_eq!((plan.pool_size(), plan.lower_bound(), plan.peak_step()), (2, 2, 1));
     assert_eq!(verify(&one_byte(), &plan), []);
     let sequence = OpSequence::builder()
         .operator(Operator::new("p").output(Output::new("a", 1)))
@@ -168,7 +168,11 @@ fn pins_raise_the_bound_and_leave_the_bytes_alive() {
     let planner = Planner::new().alignment(16).pin("a", "", 0);
     for strategy in [Strategy::FirstFit, Strategy::Best, Strategy::Optimal] {
         let plan = planner.clone().strategy(strategy).plan(&sequence).unwrap();
-        assert_eq!((plan.pool_size, plan.lower_bound, plan.peak_step), (32, 32, 1), "{strategy}");
+        assert_eq!(
+            (plan.pool_size(), plan.lower_bound(), plan.peak_step()),
+            (32, 32, 1),
+            "{strategy}"
+        );
         assert_eq!(verify(&sequence, &plan), [], "{strategy}");
     }
 }
@@ -182,14 +186,14 @@ fn capacities_that_are_no_multiples_cut_cells_off() {
         .unwrap();
     let pools = [Pool::new("a").capacity(8).cost(1), Pool::new("b").capacity(7).cost(3)];
     let plan = Planner::new().alignment(4).pools(pools.clone()).plan(&sequence).unwrap();
-    assert_eq!((plan.pool_size, plan.lower_bound), (8, 7));
+    assert_eq!((plan.pool_size(), plan.lower_bound()), (8, 7));
     assert_eq!(verify(&sequence, &plan), []);
     let mut problem = Problem::builder();
     problem.chunk(0..2, 5);
     problem.chunk(1..3, 6);
     let problem = problem.build().unwrap();
     let plan = Planner::new().alignment(4).pools(pools).plan(&problem).unwrap();
-    assert_eq!((plan.pool_size, plan.lower_bound), (15, 15));
+    assert_eq!((plan.pool_size(), plan.lower_bound()), (15, 15));
     assert_eq!(verify(&problem, &plan), []);
 }
 
@@ -202,9 +206,9 @@ fn a_plan_keeps_to_the_memories_that_it_lists_beside_a_problem() {
     let problem = problem.build().unwrap();
     let pools = [Pool::new("a").capacity(32).alignment(8).reserved(16..20)];
     let mut plan = Planner::new().pools(pools).pin("0", "a", 8).plan(&problem).unwrap();
-    assert_eq!((plan.chunk_offset(chunk), plan.pinned.clone()), (8, vec![0]));
+    assert_eq!((plan.chunk_offset(chunk), plan.pinned()), (8, &[0][..]));
     assert_eq!(verify(&problem, &plan), []);
-    plan.chunks[0].offset = 16;
+    plan.chunks_mut()[0].offset = 16;
     let found: Vec<String> = verify(&problem, &plan).iter().map(ToString::to_string).collect();
     let message = "'0' lies at 16 with 8 B, in the reserved bytes [16, 20) of pool 'a'";
     assert!(found.contains(&message.to_owned()), "{found:?}");
@@ -218,8 +222,8 @@ fn memories_beside_a_problem_that_contradict_each_other_are_reported() {
     problem.chunk(1..3, 8);
     let problem = problem.build().unwrap();
     let mut plan = Planner::new().plan(&problem).unwrap();
-    plan.chunks[1].offset = plan.chunks[0].offset;
-    plan.pinned = vec![0, 1];
+    plan.chunks_mut()[1].offset = plan.chunks()[0].offset;
+    *plan.pinned_mut() = vec![0, 1];
     let found = verify(&problem, &plan);
     let is_found = |one: &Violation| matches!(one, Violation::WrongMemories { .. });
     assert!(found.iter().any(is_found), "{found:?}");

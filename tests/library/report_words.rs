@@ -35,7 +35,7 @@ fn a_pool_larger_than_one_buffer_each_takes_more() {
     let mut problem = Problem::builder();
     problem.named_chunk("a", 0..1, 8);
     let mut plan = plan(&problem.build().unwrap());
-    plan.pool_size = 16;
+    *plan.number_mut("pool_size") = 16;
     let words = summary(&plan, StepNames(None), "chunks as given");
     assert!(words.contains("the pool takes 100.0 % more"), "{words}");
 }
@@ -93,7 +93,7 @@ fn a_map_leaves_out_what_lies_beyond_the_last_step() {
     let drawn = |plan: &Plan| memory_map(plan, StepNames(None), MapOptions::default());
     let cells = |map: &str| map.matches('b').count();
     let before = cells(&drawn(&plan));
-    (plan.chunks[1].begin, plan.chunks[1].end) = (u64::MAX - 1, u64::MAX);
+    (plan.chunks_mut()[1].begin, plan.chunks_mut()[1].end) = (u64::MAX - 1, u64::MAX);
     assert!(cells(&drawn(&plan)) < before);
 }
 

@@ -33,13 +33,13 @@ fn is_inside(plan: &Plan, input: &str, output: &str, at: u64) -> bool {
 fn a_required_input_lies_in_its_output_whatever_that_costs() {
     let planner = Planner::new();
     let optional = planner.plan(&costly(Output::new("c", 17).gathers("a", 0))).unwrap();
-    assert_eq!((optional.pool_size, optional.proven_optimal), (33, true));
+    assert_eq!((optional.pool_size(), optional.proven_optimal()), (33, true));
     let sequence = costly(Output::new("c", 17).holds("a", 0));
     for gathers in [true, false] {
         let lowering = LoweringOptions::default().gathers(gathers);
         let plan = planner.clone().lowering(lowering).plan(&sequence).unwrap();
-        assert_eq!((plan.pool_size, plan.proven_optimal), (34, true));
-        assert!(is_inside(&plan, "a", "c", 0) && plan.parts.len() == 1);
+        assert_eq!((plan.pool_size(), plan.proven_optimal()), (34, true));
+        assert!(is_inside(&plan, "a", "c", 0) && plan.parts().len() == 1);
         assert_eq!((verify(&sequence, &plan), execute(&sequence, &plan)), (vec![], vec![]));
     }
     let refused: Vec<String> =
@@ -115,7 +115,7 @@ fn a_copy_of_what_is_supplied_may_lie_inside() {
     operator(&mut sequence, &["v"], Output::new("c", 12).holds("v", 4));
     let sequence = sequence.output("c").build().unwrap();
     let plan = Planner::new().plan(&sequence).unwrap();
-    assert!(is_inside(&plan, "v", "c", 4) && plan.pool_size == 12 && plan.proven_optimal);
+    assert!(is_inside(&plan, "v", "c", 4) && plan.pool_size() == 12 && plan.proven_optimal());
     assert_eq!((verify(&sequence, &plan), execute(&sequence, &plan)), (vec![], vec![]));
 }
 
@@ -168,7 +168,7 @@ fn halves() -> OpSequence {
 fn what_is_required_of_parts_is_lowered_byte_by_byte() {
     let sequence = halves();
     let plan = Planner::new().plan(&sequence).unwrap();
-    assert_eq!((plan.pool_size, plan.proven_optimal), (72, true));
+    assert_eq!((plan.pool_size(), plan.proven_optimal()), (72, true));
     let lowered = lower(&sequence, LoweringOptions::default()).unwrap();
     assert_eq!(lowered.problem.lower_bound().bytes, 72);
     let comparison = Planner::new().compare(&sequence).unwrap();

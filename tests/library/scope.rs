@@ -1,8 +1,8 @@
 //! The plans that a proof speaks of.
 
 use memplan::{
-    OpSequence, Operator, Output, Planner, Problem, Strategy, lower::LoweringOptions, plan::Scope,
-    planner::PlanFit, problem::Request,
+    OpSequence, Operator, Output, Plan, Planner, Problem, Strategy, lower::LoweringOptions,
+    plan::Scope, planner::PlanFit, problem::Request,
 };
 use rstest::rstest;
 
@@ -32,9 +32,9 @@ fn what_is_optional_is_chosen(#[case] output: Output) {
         .unwrap();
     let plan = |lowering| Planner::new().lowering(lowering).plan(&sequence).unwrap();
     let all = plan(LoweringOptions::default());
-    assert_eq!((all.scope, all.proven_optimal), (Scope::AllChoices, true));
+    assert_eq!((all.scope(), all.proven_optimal()), (Scope::AllChoices, true));
     let none = LoweringOptions::default().views(false).inplace(false).gathers(false);
-    assert_eq!(plan(none).scope, Scope::AllChoices);
+    assert_eq!(plan(none).scope(), Scope::AllChoices);
     let file = serde_json::to_value(all).unwrap();
     assert_eq!(file["scope"], "all_choices");
     let read: Scope = serde_json::from_value(file["scope"].clone()).unwrap();
@@ -48,7 +48,7 @@ fn a_problem_is_proven_over_its_requests() {
         let (old, new) = (problem.chunk(0..2, 8), problem.chunk(1..3, 8));
         problem.request(Request::new(new, old, 0).required(required));
         let plan = Planner::new().plan(&problem.build().unwrap()).unwrap();
-        assert_eq!((plan.scope, plan.proven_optimal), (Scope::AllChoices, true));
+        assert_eq!((plan.scope(), plan.proven_optimal()), (Scope::AllChoices, true));
     }
 }
 
@@ -58,9 +58,12 @@ fn a_counted_bound_has_the_scope_of_its_problem() {
     let mut problem = Problem::builder();
     let (old, new) = (problem.chunk(0..2, 8), problem.chunk(1..3, 8));
     let problem = problem.overwrite(new, old, 0).build().unwrap();
-    let mut plan = Planner::new().plan(&problem).unwrap();
-    plan.scope = Scope::AllChoices;
-    assert_eq!(plan.with_counted_bound(problem).unwrap().scope, Scope::TheseChoices);
+    let plan = Planner::new().plan(&problem).unwrap();
+    let mut file = serde_json::to_value(plan).unwrap();
+    file["scope"] = serde_json::to_value(Scope::AllChoices).unwrap();
+    let plan: Plan = serde_json::from_value(file).unwrap();
+    assert_eq!(plan.scope(), Scope::AllChoices);
+    assert_eq!(plan.with_counted_bound(problem).unwrap().scope(), Scope::TheseChoices);
 }
 
 /// The pool of a body is a part of the pool around it.
@@ -74,8 +77,13 @@ fn a_body_without_a_proof_proves_nothing_over_all() {
     let sequence = OpSequence::builder().operator(operator).output("y").build().unwrap();
     let plan = |strategy| Planner::new().strategy(strategy).plan(&sequence).unwrap();
     let (naive, best) = (plan(Strategy::Naive), plan(Strategy::Best));
-    assert!(best.pool_size < naive.lower_bound, "{} and {}", best.pool_size, naive.lower_bound);
-    assert_eq!((naive.scope, best.scope), (Scope::TheseChoices, Scope::AllChoices));
+    assert!(
+        best.pool_size() < naive.lower_bound(),
+        "{} and {}",
+        best.pool_size(),
+        naive.lower_bound()
+    );
+    assert_eq!((naive.scope(), best.scope()), (Scope::TheseChoices, Scope::AllChoices));
 }
 
 /// The pool of a body is workspace of its operator, so what is proven of a body holds around it.
@@ -98,7 +106,7 @@ fn a_body_with_a_choice_is_proven_over_all() {
             .output("y")
             .build()
             .unwrap();
-        assert_eq!(Planner::new().plan(&sequence).unwrap().scope, Scope::AllChoices);
+        assert_eq!(Planner::new().plan(&sequence).unwrap().scope(), Scope::AllChoices);
     }
 }
 
@@ -118,11 +126,11 @@ fn no_strategy_is_below_a_bound_of_all_choices() {
             for lowering in [given, copies] {
                 match Planner::new().strategy(strategy).lowering(lowering).plan(&sequence) {
                     Ok(plan) => {
-                        if plan.scope == Scope::AllChoices && lowering == given {
+                        if plan.scope() == Scope::AllChoices && lowering == given {
                             bounds += 1;
-                            bound = bound.max(plan.lower_bound);
+                            bound = bound.max(plan.lower_bound());
                         }
-                        pools.push(plan.pool_size);
+                        pools.push(plan.pool_size());
                     }
                     Err(error) => assert!(is_impossible(&error), "{error}"),
                 }
@@ -144,22 +152,22 @@ fn what_a_plan_takes_fits() {
         let mut ask = |plan: Result<memplan::Plan, memplan::PlanError>,
                        fit: &dyn Fn(u64) -> PlanFit| {
             let Ok(plan) = plan else { return };
-            let below = plan.pool_size.saturating_sub(1 + dice.roll(9));
-            for capacity in [plan.pool_size, below] {
+            let below = plan.pool_size().saturating_sub(1 + dice.roll(9));
+            for capacity in [plan.pool_size(), below] {
                 let answer = fit(capacity);
                 let at = match &answer {
                     PlanFit::Yes(found) => {
-                        assert!(found.pool_size <= capacity);
+                        assert!(found.pool_size() <= capacity);
                         0
                     }
                     PlanFit::No(found) => {
-                        let bound = found.content_bound.unwrap_or(0).max(found.lower_bound);
-                        assert!(bound > capacity && found.pool_size > capacity);
-                        assert!(capacity < plan.pool_size, "{plan:#?}");
+                        let bound = found.content_bound().unwrap_or(0).max(found.lower_bound());
+                        assert!(bound > capacity && found.pool_size() > capacity);
+                        assert!(capacity < plan.pool_size(), "{plan:#?}");
                         1
                     }
                     PlanFit::Unknown(found) => {
-                        assert!(found.pool_size > capacity && capacity < plan.pool_size);
+                        assert!(found.pool_size() > capacity && capacity < plan.pool_size());
                         2
                     }
                 };

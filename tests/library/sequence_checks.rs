@@ -154,7 +154,7 @@ fn a_weight_may_be_a_graph_output() {
         let sequence = builder.weight("w", size).output("w").build().unwrap();
         assert_eq!(sequence.outputs().len(), 1);
         let plan = memplan::Planner::new().plan(&sequence).unwrap();
-        assert_eq!(plan.pool_size, 0);
+        assert_eq!(plan.pool_size(), 0);
         assert_eq!(memplan::verify::verify(&sequence, &plan), []);
         // Building left the builder as it was.
         assert_eq!(builder.build(), Ok(sequence));
@@ -236,15 +236,15 @@ fn names_that_nobody_makes_or_declares_are_known() {
     assert_eq!(sequence.undeclared(), ["yy", "captrued"]);
     assert!(!sequence.is_sorted());
     let plan = Planner::new().plan(&sequence).unwrap();
-    assert_eq!(plan.undeclared, ["yy".into(), "captrued".into()]);
-    assert!(plan.bodies.iter().all(|body| body.plan.undeclared.is_empty()));
+    assert_eq!(plan.undeclared(), ["yy".into(), "captrued".into()]);
+    assert!(plan.bodies().iter().all(|body| body.plan.undeclared().is_empty()));
     assert_eq!(sequence.permuted(&[1, 0]).unwrap().undeclared(), ["yy", "captrued"]);
     let words = summary(&plan, StepNames(Some(&sequence)), "as declared");
     assert!(
         words.contains("the pool):\n  yy, captrued\n") && !words.contains("numbered"),
         "{words}"
     );
-    assert_eq!(in_file(&plan).undeclared, plan.undeclared);
+    assert_eq!(in_file(&plan).undeclared(), plan.undeclared());
 }
 
 /// The plan after it was written and read.
@@ -261,14 +261,14 @@ fn operators_that_are_sorted_are_known() {
         .output("z");
     let sequence = builder.build().unwrap();
     let plan = Planner::new().plan(&sequence).unwrap();
-    assert!(sequence.is_sorted() && plan.is_sorted && in_file(&plan).is_sorted);
+    assert!(sequence.is_sorted() && plan.is_sorted() && in_file(&plan).is_sorted());
     assert!(!sequence.permuted(&[0, 1]).unwrap().is_sorted());
     let words = summary(&plan, StepNames(Some(&sequence)), "as declared");
     assert!(words.contains("numbered in the order of execution"), "{words}");
     assert!(!words.contains("neither made"), "{words}");
     let host = operator("host", &[], Output::new("r", 8)).body(sequence);
     let around = OpSequence::builder().operator(host).build().unwrap();
-    assert!(around.is_sorted() && Planner::new().plan(&around).unwrap().is_sorted);
+    assert!(around.is_sorted() && Planner::new().plan(&around).unwrap().is_sorted());
 }
 
 /// In any order, for tensors of any origin, and without a change to anything else.

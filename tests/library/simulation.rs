@@ -107,10 +107,10 @@ fn fit<'i>(
 /// Checks a plan of a sequence in every way.
 fn check(random: &mut Unstructured<'_>, sequence: &OpSequence, plan: &Plan) -> Result<()> {
     let ordered;
-    let sequence = if plan.order.is_empty() {
+    let sequence = if plan.order().is_empty() {
         sequence
     } else {
-        ordered = sequence.permuted(&plan.order).unwrap();
+        ordered = sequence.permuted(plan.order()).unwrap();
         &ordered
     };
     let shown = || {
@@ -132,7 +132,7 @@ fn check(random: &mut Unstructured<'_>, sequence: &OpSequence, plan: &Plan) -> R
 fn check_file(plan: &Plan) {
     // No file holds the bound of an answer that nothing fits.
     let mut plan = plan.clone();
-    plan.content_bound = None;
+    *plan.content_bound_mut() = None;
     let plan = &plan;
     let text = serde_json::to_string(plan).unwrap();
     let read: Plan = serde_json::from_str(&text).unwrap();
@@ -173,16 +173,16 @@ fn every_plan_of_a_sequence_runs_byte_by_byte_and_verifies() {
             };
             check(random, &sequence, &plan)?;
             tally.count("plans", true);
-            tally.count("with bodies", !plan.bodies.is_empty());
+            tally.count("with bodies", !plan.bodies().is_empty());
             tally.count("on streams", sequence.streams() > 1);
-            tally.count("with parts", !plan.parts.is_empty());
-            tally.count("in several pools", plan.pools.len() > 1);
-            tally.count("in another order", !plan.order.is_empty());
+            tally.count("with parts", !plan.parts().is_empty());
+            tally.count("in several pools", plan.pools().len() > 1);
+            tally.count("in another order", !plan.order().is_empty());
             tally.count(
                 "with overlaps",
-                plan.chunks.iter().any(|c| c.overwrites.is_some_and(|link| link.below > 0)),
+                plan.chunks().iter().any(|c| c.overwrites.is_some_and(|link| link.below > 0)),
             );
-            tally.count("with overwrites", plan.chunks.iter().any(|c| c.overwrites.is_some()));
+            tally.count("with overwrites", plan.chunks().iter().any(|c| c.overwrites.is_some()));
         }
         Ok(())
     };
@@ -216,7 +216,7 @@ fn every_plan_of_a_problem_verifies() {
             };
             tally.count("plans", true);
             tally.count("of unconstrained problems", problem.is_unconstrained());
-            tally.count("in several pools", plan.pools.len() > 1);
+            tally.count("in several pools", plan.pools().len() > 1);
             let found = verify(&problem, &plan);
             let shown = || {
                 let problem = serde_json::to_string(&problem).unwrap();

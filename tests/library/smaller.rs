@@ -55,22 +55,22 @@ fn a_smaller_run_is_right_if_its_bytes_are(
 fn every_place_counts() {
     let (large, small) = (sequence(4, |z, _| z), sequence(3, |z, _| z));
     let plan = plan(&large);
-    for at in 0..plan.tensors.len() {
+    for at in 0..plan.tensors().len() {
         let mut moved = plan.clone();
-        let TensorPlace::Pool { chunk, .. } = moved.tensors[at].place else { continue };
+        let TensorPlace::Pool { chunk, .. } = moved.tensors()[at].place else { continue };
         // The bytes of another tensor that is alive at the same time.
-        let other = plan.chunks.iter().enumerate().find(|&(other, one)| {
-            let mine = &plan.chunks[chunk];
+        let other = plan.chunks().iter().enumerate().find(|&(other, one)| {
+            let mine = &plan.chunks()[chunk];
             other != chunk && one.begin < mine.end && mine.begin < one.end
         });
         let Some((other, _)) = other else { continue };
-        let offset = plan.chunks[other].offset;
-        moved.chunks[chunk].offset = offset;
-        moved.tensors[at].place = TensorPlace::Pool { chunk, offset };
-        assert!(!verify_smaller(&small, &moved).is_empty(), "{:?}", moved.tensors[at]);
+        let offset = plan.chunks()[other].offset;
+        moved.chunks_mut()[chunk].offset = offset;
+        moved.tensors_mut()[at].place = TensorPlace::Pool { chunk, offset };
+        assert!(!verify_smaller(&small, &moved).is_empty(), "{:?}", moved.tensors()[at]);
     }
     let mut missing = plan.clone();
-    missing.tensors.retain(|tensor| &*tensor.name != "z");
+    missing.tensors_mut().retain(|tensor| &*tensor.name != "z");
     assert!(!verify_smaller(&small, &missing).is_empty());
     let verifier = Verifier::new().smaller(true);
     assert!(verifier.verify(&small, &plan).unwrap().is_right());
@@ -88,19 +88,19 @@ fn nothing_lies_beyond_its_pool(#[case] pools: &[Pool]) {
     let planned = Planner::new().pools(pools).plan(&large).unwrap();
     assert_eq!(verify(&large, &planned), []);
     assert_eq!(verify_smaller(&small, &planned), []);
-    for at in 0..planned.tensors.len() {
-        for offset in [1 << 16, planned.pool_size] {
+    for at in 0..planned.tensors().len() {
+        for offset in [1 << 16, planned.pool_size()] {
             let mut moved = planned.clone();
-            let TensorPlace::Pool { chunk, .. } = moved.tensors[at].place else { continue };
-            moved.chunks[chunk].offset = offset;
-            moved.tensors[at].place = TensorPlace::Pool { chunk, offset };
-            assert!(!verify_smaller(&small, &moved).is_empty(), "{offset}: {:?}", moved.tensors);
+            let TensorPlace::Pool { chunk, .. } = moved.tensors()[at].place else { continue };
+            moved.chunks_mut()[chunk].offset = offset;
+            moved.tensors_mut()[at].place = TensorPlace::Pool { chunk, offset };
+            assert!(!verify_smaller(&small, &moved).is_empty(), "{offset}: {:?}", moved.tensors());
         }
     }
-    for at in 0..planned.pools.len() {
+    for at in 0..planned.pools().len() {
         let mut larger = planned.clone();
-        larger.pools[at].size += 1;
-        assert!(!verify_smaller(&small, &larger).is_empty(), "{:?}", larger.pools);
+        larger.pools_mut()[at].size += 1;
+        assert!(!verify_smaller(&small, &larger).is_empty(), "{:?}", larger.pools());
     }
 }
 
@@ -114,11 +114,13 @@ fn nothing_in_a_body_lies_beyond_its_pool() {
     };
     let mut plan = plan(&with_body(4));
     assert_eq!(verify_smaller(&with_body(3), &plan), []);
-    let body = &mut plan.bodies[0].plan;
-    let TensorPlace::Pool { chunk, .. } = body.tensors[0].place else { panic!("not in the pool") };
+    let body = &mut plan.bodies_mut()[0].plan;
+    let TensorPlace::Pool { chunk, .. } = body.tensors()[0].place else {
+        panic!("not in the pool")
+    };
     let offset = 1 << 16;
-    body.chunks[chunk].offset = offset;
-    body.tensors[0].place = TensorPlace::Pool { chunk, offset };
+    body.chunks_mut()[chunk].offset = offset;
+    body.tensors_mut()[0].place = TensorPlace::Pool { chunk, offset };
     assert!(!verify_smaller(&with_body(3), &plan).is_empty());
 }
 
@@ -167,13 +169,14 @@ fn operators_with_bodies_and_workspaces_may_be_missing() {
         // The workspace counts, too.
         let step = small.operators().iter().position(|operator| &*operator.name == "b").unwrap();
         let mut moved = plan.clone();
-        let chunk = moved.chunks.iter_mut().find(|chunk| &*chunk.name == "b.workspace").unwrap();
+        let chunk =
+            moved.chunks_mut().iter_mut().find(|chunk| &*chunk.name == "b.workspace").unwrap();
         chunk.offset = plan.offset("x").unwrap();
         assert!(!verify_smaller(&small, &moved).is_empty(), "step {step}");
     }
     // A body that runs needs its plan.
     let mut without = plan.clone();
-    without.bodies.clear();
+    without.bodies_mut().clear();
     assert_eq!(verify_smaller(&of(3, false), &without), []);
     assert!(!verify_smaller(&of(3, true), &without).is_empty());
 }
@@ -223,7 +226,7 @@ fn operators_may_share_a_name(
     // Each workspace counts, if its operator runs.
     for (step, id) in (1..).zip("abcdef".chars()) {
         let mut short = plan.clone();
-        short.chunks[plan.workspaces(&planned)[step].unwrap()].size = 1;
+        short.chunks_mut()[plan.workspaces(&planned)[step].unwrap()].size = 1;
         assert_eq!(verify_smaller(&small, &short).is_empty(), missing.contains(id), "{id}");
     }
 }
@@ -251,7 +254,7 @@ fn operators_may_be_missing_in_an_order() {
         builder.build().unwrap()
     };
     let found = Planner::new().plan_reordered(&of(4, true), default_limits()).unwrap();
-    assert!(found.plan.pool_size < found.given.pool_size);
+    assert!(found.plan.pool_size() < found.given.pool_size());
     for small in [of(3, true), of(3, false)] {
         let ordered = small.in_order_of(&found.sequence).unwrap();
         assert_eq!(verify_smaller(&ordered, &found.plan), []);
@@ -318,13 +321,13 @@ fn files_state_the_sizes() {
         .unwrap();
     let plan = plan(&sequence);
     assert_eq!(
-        plan.dims,
+        *plan.dims(),
         [("n".into(), DimRange::from(1..=4)), ("m".into(), DimRange::from(7))].into()
     );
     let json = serde_json::to_string(&sequence).unwrap();
     assert!(json.contains(r#""dims":{"m":[7,7],"n":[1,4]}"#), "{json}");
     assert_eq!(serde_json::from_str::<OpSequence>(&json).unwrap(), sequence);
     let json = serde_json::to_string(&plan).unwrap();
-    assert_eq!(serde_json::from_str::<Plan>(&json).unwrap().dims, plan.dims);
+    assert_eq!(serde_json::from_str::<Plan>(&json).unwrap().dims(), plan.dims());
     assert_eq!(sequence.permuted(&[0]).unwrap().dims(), sequence.dims());
 }

@@ -49,7 +49,7 @@ fn a_race_is_found_once_the_wait_that_orders_it_is_gone() {
     assert_eq!(sequence.waits(), [vec![], vec![], vec![1]]);
     let plan = Planner::new().plan(&sequence).unwrap();
     // Bytes are shared only because the signal orders their uses.
-    assert_eq!((plan.pool_size, plan.proven_optimal), (72, true));
+    assert_eq!((plan.pool_size(), plan.proven_optimal()), (72, true));
     assert_eq!(verify(&sequence, &plan), []);
     assert_eq!(execute(&sequence, &plan), []);
 
@@ -63,7 +63,7 @@ fn a_race_is_found_once_the_wait_that_orders_it_is_gone() {
     let overlap =
         Violation::ClockOverlap { first: "x".to_owned(), second: "z".to_owned(), low: 0, high: 64 };
     assert!(verify(&without, &plan).contains(&overlap));
-    assert_eq!(Planner::new().plan(&without).unwrap().pool_size, 136);
+    assert_eq!(Planner::new().plan(&without).unwrap().pool_size(), 136);
 }
 
 /// A supplied tensor waits for no operator that has nothing to do with it.
@@ -95,7 +95,7 @@ fn overlaps_are_chosen_by_what_may_be_alive_on_all_streams() {
         .build()
         .unwrap();
     let plan = Planner::new().plan(&sequence).unwrap();
-    assert_eq!((plan.pool_size, plan.proven_optimal), (272, true));
+    assert_eq!((plan.pool_size(), plan.proven_optimal()), (272, true));
     assert_eq!(verify(&sequence, &plan), []);
     assert_eq!(execute(&sequence, &plan), []);
     // One byte nearer, the operator destroys bytes that it has not read.
@@ -119,7 +119,7 @@ fn an_overlap_that_another_stream_still_reads_is_found() {
             .unwrap()
     };
     let plan = Planner::new().alignment(8).plan(&sequence(0)).unwrap();
-    assert_eq!((plan.pool_size, verify(&sequence(0), &plan)), (72, vec![]));
+    assert_eq!((plan.pool_size(), verify(&sequence(0), &plan)), (72, vec![]));
     let found = verify(&sequence(1), &plan);
     let overlap =
         Violation::ClockOverlap { first: "z".to_owned(), second: "y".to_owned(), low: 0, high: 8 };
@@ -211,7 +211,7 @@ fn an_unread_overwriter_must_wait_for_readers_on_other_streams() {
             .unwrap()
     };
     let plan = Planner::new().plan(&sequence(0)).unwrap();
-    assert_eq!(plan.pool_size, 72);
+    assert_eq!(plan.pool_size(), 72);
     let found = verify(&sequence(1), &plan);
     let (overwriter, overwritten) = ("y".to_owned(), "x".to_owned());
     assert!(
@@ -265,7 +265,7 @@ fn inputs_made_on_two_streams_are_gathered_in_place(
     assert_eq!(lowered.problem.lower_bound().bytes, pool);
     // Without a tie, the pool may be smaller.
     let plan = Planner::new().plan(&sequence).unwrap();
-    assert!(plan.pool_size <= pool && plan.proven_optimal);
+    assert!(plan.pool_size() <= pool && plan.proven_optimal());
     assert_eq!(verify(&sequence, &plan), []);
     assert_eq!(execute(&sequence, &plan), []);
     // What reads the whole must wait for those that make its parts, although nothing is copied.
@@ -312,7 +312,7 @@ fn every_planner_plans_streams_that_are_a_line() {
         assert_eq!(execute(&sequence, &plan), [], "{strategy}");
     }
     let plan = Planner::new().strategy(Strategy::Pushdown).plan(&sequence).unwrap();
-    assert_eq!(plan.pool_size, 72);
+    assert_eq!(plan.pool_size(), 72);
 }
 
 #[test]
@@ -391,7 +391,7 @@ fn random_streams(random: &mut Unstructured<'_>) -> Result<OpSequence> {
 
 /// The bytes of the graph outputs after the operators ran in some order.
 fn run(sequence: &OpSequence, plan: &Plan, order: &[usize]) -> Vec<u64> {
-    let mut pool = vec![0_u64; usize::try_from(plan.pool_size).unwrap()];
+    let mut pool = vec![0_u64; usize::try_from(plan.pool_size()).unwrap()];
     let place = |tensor: memplan::sequence::TensorId| {
         let planned = plan.tensor(&sequence.tensor(tensor).name);
         match planned.map(|tensor| (&tensor.place, tensor.size)) {
@@ -478,7 +478,7 @@ fn check_orders(
 /// The number of outputs that begin below their inputs.
 fn overlaps(plan: &Plan) -> usize {
     let is_below = |chunk: &&PlannedChunk| chunk.overwrites.is_some_and(|link| link.below > 0);
-    plan.chunks.iter().filter(is_below).count()
+    plan.chunks().iter().filter(is_below).count()
 }
 
 #[test]
@@ -494,8 +494,8 @@ fn plans_for_streams_are_right_in_every_order() {
             let plan = Planner::new().strategy(strategy).plan(&sequence).unwrap();
             assert_eq!(verify(&sequence, &plan), [], "{sequence:?}");
             assert_eq!(execute(&sequence, &plan), [], "{sequence:?}");
-            shared += u32::from(plan.pool_size < plan.naive_size);
-            gathered += plan.parts.len();
+            shared += u32::from(plan.pool_size() < plan.naive_size());
+            gathered += plan.parts().len();
             below += overlaps(&plan);
             check_orders(random, &sequence, &plan, &waits)?;
         }
@@ -514,12 +514,12 @@ fn plans_that_the_race_detector_accepts_are_right_in_every_order() {
     let one = |random: &mut Unstructured<'_>| {
         let sequence = random_streams(random)?;
         let mut plan = Planner::new().strategy(Strategy::FirstFit).plan(&sequence).unwrap();
-        if !plan.chunks.is_empty() && random.ratio(2, 3)? {
-            let at = random.choose_index(plan.chunks.len())?;
-            let most = plan.pool_size - plan.chunks[at].size;
+        if !plan.chunks().is_empty() && random.ratio(2, 3)? {
+            let at = random.choose_index(plan.chunks().len())?;
+            let most = plan.pool_size() - plan.chunks()[at].size;
             let offset = random.int_in_range(0..=most)?;
-            let before = std::mem::replace(&mut plan.chunks[at].offset, offset);
-            for tensor in &mut plan.tensors {
+            let before = std::mem::replace(&mut plan.chunks_mut()[at].offset, offset);
+            for tensor in plan.tensors_mut() {
                 if let TensorPlace::Pool { chunk, offset: place } = &mut tensor.place
                     && *chunk == at
                 {

@@ -25,49 +25,49 @@ fn problem() -> Problem {
 type Spoil = fn(&mut Plan);
 
 #[rstest]
-#[case::overlap(|p: &mut Plan| p.chunks[2].offset = 14,
+#[case::overlap(|p: &mut Plan| p.chunks_mut()[2].offset = 14,
     "'b' and 'c' are both alive in step 2 and share the bytes [14, 16)")]
-#[case::overwriter_beyond_the_overwritten(|p: &mut Plan| p.chunks[1].offset = 14,
+#[case::overwriter_beyond_the_overwritten(|p: &mut Plan| p.chunks_mut()[1].offset = 14,
     "'a' and 'b' are both alive in step 1 and share the bytes [14, 20)")]
-#[case::overwriter_before_the_last_step(|p: &mut Plan| p.chunks[1].begin = 0,
+#[case::overwriter_before_the_last_step(|p: &mut Plan| p.chunks_mut()[1].begin = 0,
     "'a' and 'b' are both alive in step 0 and share the bytes [6, 16)")]
-#[case::misplaced(|p: &mut Plan| p.chunks[1].offset = 8,
+#[case::misplaced(|p: &mut Plan| p.chunks_mut()[1].offset = 8,
     "'b' lies at 8; it overwrites 'a' and must lie at 6")]
-#[case::misaligned(|p: &mut Plan| p.chunks[2].offset = 1, "'c' lies at 1, which is not a multiple of the alignment 2")]
-#[case::outside(|p: &mut Plan| p.chunks[2].offset = 18, "'c' lies at 18 with 4 B, outside the pool of 20 B")]
-#[case::outside_by_wrapping(|p: &mut Plan| p.chunks[2].offset = u64::MAX - 1,
+#[case::misaligned(|p: &mut Plan| p.chunks_mut()[2].offset = 1, "'c' lies at 1, which is not a multiple of the alignment 2")]
+#[case::outside(|p: &mut Plan| p.chunks_mut()[2].offset = 18, "'c' lies at 18 with 4 B, outside the pool of 20 B")]
+#[case::outside_by_wrapping(|p: &mut Plan| p.chunks_mut()[2].offset = u64::MAX - 1,
     "'c' lies at 18446744073709551614 with 4 B, outside the pool of 20 B")]
-#[case::missing(|p: &mut Plan| { p.chunks.remove(2); }, "'c' is missing from the plan")]
-#[case::unknown(|p: &mut Plan| p.chunks[2].id = 9, "'c' is in the plan, but not in the input")]
-#[case::unknown_by_one(|p: &mut Plan| p.chunks[2].id = 4, "'c' is in the plan, but not in the input")]
-#[case::repeated(|p: &mut Plan| p.chunks.push(p.chunks[3].clone()), "'d' is in the plan twice")]
-#[case::size(|p: &mut Plan| p.chunks[2].size = 3, "the size of 'c' is 4, but the plan says 3")]
-#[case::begin(|p: &mut Plan| p.chunks[2].begin = 3, "the begin of 'c' is 2, but the plan says 3")]
-#[case::end(|p: &mut Plan| p.chunks[2].end = 3, "the end of 'c' is 4, but the plan says 3")]
-#[case::total_too_large(|p: &mut Plan| p.pool_size = 22, "the pool size is 22 B, but the chunks end at 20 B")]
-#[case::total_too_small(|p: &mut Plan| p.pool_size = 16, "the pool size is 16 B, but the chunks end at 20 B")]
-#[case::bound(|p: &mut Plan| p.lower_bound = 22, "the lower bound 22 B is above the pool size 20 B")]
-#[case::steps(|p: &mut Plan| p.steps = 6, "the number of steps is 5, but the plan says 6")]
-#[case::peak(|p: &mut Plan| p.peak_step = 1, "the first step with the most bytes alive is 0, but the plan says 1")]
-#[case::naive_size(|p: &mut Plan| p.naive_size = 33, "the size of one buffer per chunk is 34, but the plan says 33")]
-#[case::low_bound(|p: &mut Plan| p.lower_bound = 1,
+#[case::missing(|p: &mut Plan| { p.chunks_mut().remove(2); }, "'c' is missing from the plan")]
+#[case::unknown(|p: &mut Plan| p.chunks_mut()[2].id = 9, "'c' is in the plan, but not in the input")]
+#[case::unknown_by_one(|p: &mut Plan| p.chunks_mut()[2].id = 4, "'c' is in the plan, but not in the input")]
+#[case::repeated(|p: &mut Plan| { let d = p.chunks()[3].clone(); p.chunks_mut().push(d); }, "'d' is in the plan twice")]
+#[case::size(|p: &mut Plan| p.chunks_mut()[2].size = 3, "the size of 'c' is 4, but the plan says 3")]
+#[case::begin(|p: &mut Plan| p.chunks_mut()[2].begin = 3, "the begin of 'c' is 2, but the plan says 3")]
+#[case::end(|p: &mut Plan| p.chunks_mut()[2].end = 3, "the end of 'c' is 4, but the plan says 3")]
+#[case::total_too_large(|p: &mut Plan| *p.number_mut("pool_size") = 22, "the pool size is 22 B, but the chunks end at 20 B")]
+#[case::total_too_small(|p: &mut Plan| *p.number_mut("pool_size") = 16, "the pool size is 16 B, but the chunks end at 20 B")]
+#[case::bound(|p: &mut Plan| *p.number_mut("lower_bound") = 22, "the lower bound 22 B is above the pool size 20 B")]
+#[case::steps(|p: &mut Plan| *p.number_mut("steps") = 6, "the number of steps is 5, but the plan says 6")]
+#[case::peak(|p: &mut Plan| *p.number_mut("peak_step") = 1, "the first step with the most bytes alive is 0, but the plan says 1")]
+#[case::naive_size(|p: &mut Plan| *p.number_mut("naive_size") = 33, "the size of one buffer per chunk is 34, but the plan says 33")]
+#[case::low_bound(|p: &mut Plan| *p.number_mut("lower_bound") = 1,
     "the lower bound, the most bytes alive at once, is 20, but the plan says 1")]
-#[case::no_proof(|p: &mut Plan| p.pool_size = 22,
+#[case::no_proof(|p: &mut Plan| *p.number_mut("pool_size") = 22,
     "the plan claims that no pool is smaller, but its lower bound 20 B is not its pool size 22 B")]
-#[case::alignment_too_small(|p: &mut Plan| p.alignment = 1, "the required alignment is 2, but the plan says 1")]
-#[case::alignment(|p: &mut Plan| p.alignment = 3, "the alignment 3 is not a power of two")]
-#[case::link_dropped(|p: &mut Plan| p.chunks[1].overwrites = None, "'b' must overwrite 'a', but does not")]
-#[case::link_invented(|p: &mut Plan| p.chunks[2].overwrites = Some(PlannedLink::new(1, 2)), "'c' overwrites 'b' without a request")]
-#[case::link_too_large(|p: &mut Plan| p.chunks[1].overwrites = Some(PlannedLink::new(2, 0)), "'b' overwrites 'c' but reaches beyond its end")]
-#[case::link_out_of_time(|p: &mut Plan| p.chunks[2].overwrites = Some(PlannedLink::new(0, 0)),
+#[case::alignment_too_small(|p: &mut Plan| *p.number_mut("alignment") = 1, "the required alignment is 2, but the plan says 1")]
+#[case::alignment(|p: &mut Plan| *p.number_mut("alignment") = 3, "the alignment 3 is not a power of two")]
+#[case::link_dropped(|p: &mut Plan| p.chunks_mut()[1].overwrites = None, "'b' must overwrite 'a', but does not")]
+#[case::link_invented(|p: &mut Plan| p.chunks_mut()[2].overwrites = Some(PlannedLink::new(1, 2)), "'c' overwrites 'b' without a request")]
+#[case::link_too_large(|p: &mut Plan| p.chunks_mut()[1].overwrites = Some(PlannedLink::new(2, 0)), "'b' overwrites 'c' but reaches beyond its end")]
+#[case::link_out_of_time(|p: &mut Plan| p.chunks_mut()[2].overwrites = Some(PlannedLink::new(0, 0)),
     "'c' begins in step 2 and overwrites 'a', whose last step is 1")]
-#[case::two_overwriters(|p: &mut Plan| p.chunks[2].overwrites = Some(PlannedLink::new(0, 0)), "'a' is overwritten by both 'b' and 'c'")]
-#[case::cycle(|p: &mut Plan| p.chunks[0].overwrites = Some(PlannedLink::new(1, 0)), "'a' overwrites itself through other chunks")]
+#[case::two_overwriters(|p: &mut Plan| p.chunks_mut()[2].overwrites = Some(PlannedLink::new(0, 0)), "'a' is overwritten by both 'b' and 'c'")]
+#[case::cycle(|p: &mut Plan| p.chunks_mut()[0].overwrites = Some(PlannedLink::new(1, 0)), "'a' overwrites itself through other chunks")]
 fn a_wrong_plan_of_a_problem_is_refused(#[case] spoil: Spoil, #[case] message: &str) {
     let problem = problem();
     let mut plan = Planner::new().plan(&problem).unwrap();
     assert_eq!(verify(&problem, &plan), []);
-    assert_eq!((plan.pool_size, plan.chunks[2].offset), (20, 16));
+    assert_eq!((plan.pool_size(), plan.chunks()[2].offset), (20, 16));
     spoil(&mut plan);
     let violations: Vec<String> = verify(&problem, &plan).iter().map(ToString::to_string).collect();
     assert!(violations.iter().any(|violation| violation == message), "{violations:#?}");
@@ -95,7 +95,7 @@ fn declare(sequence: &mut SequenceBuilder) {
 }
 
 fn tensor<'a>(plan: &'a mut Plan, name: &str) -> &'a mut PlannedTensor {
-    plan.tensors.iter_mut().find(|tensor| &*tensor.name == name).unwrap()
+    plan.tensors_mut().iter_mut().find(|tensor| &*tensor.name == name).unwrap()
 }
 
 fn move_to(plan: &mut Plan, name: &str, to: u64) {
@@ -109,19 +109,19 @@ fn move_to(plan: &mut Plan, name: &str, to: u64) {
 #[case::overlap(|p: &mut Plan| move_to(p, "u", 12), "'z' and 'u' are both alive in step 3 and share the bytes [12, 20)")]
 #[case::view_elsewhere(|p: &mut Plan| move_to(p, "v", 4), "'y' and 'v' are both alive in step 1 and share the bytes [4, 12)")]
 #[case::outside_its_chunk(|p: &mut Plan| move_to(p, "v", 13), "tensor 'v' is not inside chunk 'y'")]
-#[case::missing(|p: &mut Plan| p.tensors.retain(|t| &*t.name != "z"), "'z' is missing from the plan")]
+#[case::missing(|p: &mut Plan| p.tensors_mut().retain(|t| &*t.name != "z"), "'z' is missing from the plan")]
 #[case::nowhere(|p: &mut Plan| tensor(p, "z").place = TensorPlace::Nowhere, "'z' is missing from the plan")]
 #[case::unknown(|p: &mut Plan| tensor(p, "v").name = "other".into(), "'other' is in the plan, but not in the input")]
-#[case::repeated(|p: &mut Plan| p.tensors.push(p.tensors[0].clone()), "'y' is in the plan twice")]
+#[case::repeated(|p: &mut Plan| { let y = p.tensors()[0].clone(); p.tensors_mut().push(y); }, "'y' is in the plan twice")]
 #[case::size(|p: &mut Plan| tensor(p, "v").size = 4, "the size of 'v' is 8, but the plan says 4")]
-#[case::workspace(|p: &mut Plan| p.chunks[1].name = "scratch".into(), "'conv.workspace' is missing from the plan")]
+#[case::workspace(|p: &mut Plan| p.chunks_mut()[1].name = "scratch".into(), "'conv.workspace' is missing from the plan")]
 #[case::over_workspace(|p: &mut Plan| move_to(p, "y", 2),
     "'conv.workspace' and 'y' are both alive in step 0 and share the bytes [2, 4)")]
 #[case::update_elsewhere(|p: &mut Plan| move_to(p, "w2", 0), "'w2' must overwrite 'w', but does not")]
-#[case::steps(|p: &mut Plan| p.steps = 6, "the number of steps is 5, but the plan says 6")]
-#[case::peak(|p: &mut Plan| p.peak_step = 1, "the first step with the most bytes alive is 0, but the plan says 1")]
-#[case::naive_size(|p: &mut Plan| p.naive_size += 1, "the size of one buffer per chunk is 36, but the plan says 37")]
-#[case::low_bound(|p: &mut Plan| p.lower_bound = 1,
+#[case::steps(|p: &mut Plan| *p.number_mut("steps") = 6, "the number of steps is 5, but the plan says 6")]
+#[case::peak(|p: &mut Plan| *p.number_mut("peak_step") = 1, "the first step with the most bytes alive is 0, but the plan says 1")]
+#[case::naive_size(|p: &mut Plan| *p.number_mut("naive_size") += 1, "the size of one buffer per chunk is 36, but the plan says 37")]
+#[case::low_bound(|p: &mut Plan| *p.number_mut("lower_bound") = 1,
     "the lower bound, the most bytes alive at once, is 20, but the plan says 1")]
 #[case::not_supplied(|p: &mut Plan| tensor(p, "u").place = TensorPlace::Supplied { tensor: "x".into(), offset: 0 },
     "tensor 'u' may not lie at 0 in 'x'")]
@@ -240,13 +240,14 @@ fn a_plan_may_honour_other_requests() {
     problem.overwrite(b, a, 0).overwrite(c, a, 0);
     let problem = problem.build().unwrap();
     let mut plan = Planner::new().plan(&problem).unwrap();
-    assert_eq!((plan.lower_bound, plan.peak_step), (14, 2));
-    plan.chunks[1].overwrites = None;
-    plan.chunks[2].overwrites = Some(PlannedLink::new(0, 0));
-    for (chunk, offset) in plan.chunks.iter_mut().zip([0, 8, 0, 8]) {
+    assert_eq!((plan.lower_bound(), plan.peak_step()), (14, 2));
+    plan.chunks_mut()[1].overwrites = None;
+    plan.chunks_mut()[2].overwrites = Some(PlannedLink::new(0, 0));
+    for (chunk, offset) in plan.chunks_mut().iter_mut().zip([0, 8, 0, 8]) {
         chunk.offset = offset;
     }
-    (plan.pool_size, plan.lower_bound, plan.proven_optimal) = (16, 16, true);
+    (*plan.number_mut("pool_size"), *plan.number_mut("lower_bound"), *plan.proven_optimal_mut()) =
+        (16, 16, true);
     assert_eq!(verify(&problem, &plan), []);
 }
 
@@ -278,7 +279,7 @@ fn a_chunk_without_bytes_may_lie_anywhere() {
     let problem = problem.build().unwrap();
     let mut plan = Planner::new().plan(&problem).unwrap();
     for offset in [0, 3, 8, 99] {
-        plan.chunks[1].offset = offset;
+        plan.chunks_mut()[1].offset = offset;
         assert_eq!(verify(&problem, &plan), []);
     }
 }
@@ -291,7 +292,7 @@ fn overlaps_without_end_are_cut_short() {
     }
     let problem = problem.build().unwrap();
     let mut plan = Planner::new().plan(&problem).unwrap();
-    plan.chunks.iter_mut().for_each(|chunk| chunk.offset = 0);
+    plan.chunks_mut().iter_mut().for_each(|chunk| chunk.offset = 0);
     let violations = verify(&problem, &plan);
     assert_eq!(
         violations.last().unwrap().to_string(),
@@ -311,16 +312,16 @@ fn a_table_that_forges_lifetimes_does_not_raise_the_bound() {
     }
     let sequence = sequence.output("t9").build().unwrap();
     let mut plan = Planner::new().strategy(Strategy::Naive).plan(&sequence).unwrap();
-    assert_eq!((plan.pool_size, plan.lower_bound), (10_000, 2_000));
+    assert_eq!((plan.pool_size(), plan.lower_bound()), (10_000, 2_000));
     assert_eq!(verify(&sequence, &plan), []);
     // A bound alone is a claim that a search may have proven.
-    (plan.lower_bound, plan.proven_optimal) = (10_000, true);
+    (*plan.number_mut("lower_bound"), *plan.proven_optimal_mut()) = (10_000, true);
     assert_eq!(verify(&sequence, &plan), []);
     assert_eq!(Verifier::new().verify(&sequence, &plan).unwrap().bytes_alive, 2_000);
-    for chunk in &mut plan.chunks {
+    for chunk in plan.chunks_mut() {
         (chunk.begin, chunk.end) = (0, 10);
     }
-    plan.peak_step = 0;
+    *plan.number_mut("peak_step") = 0;
     told(&sequence, &plan, "the begin of 't1' is 1, but the plan says 0");
     told(&sequence, &plan, "the end of 't0' is 2, but the plan says 10");
     told(&sequence, &plan, "the first step with the most bytes alive is 1, but the plan says 0");
@@ -328,18 +329,18 @@ fn a_table_that_forges_lifetimes_does_not_raise_the_bound() {
 
 /// Spoils a plan of `objects`, in which the naive strategy gives every chunk an object.
 #[rstest]
-#[case::none(|p: &mut Plan| p.chunks[0].object = None, "'y' is not in the shared object that it should be in")]
-#[case::unknown(|p: &mut Plan| p.chunks[0].object = Some(9), "'y' is not in the shared object that it should be in")]
-#[case::another(|p: &mut Plan| p.chunks[0].object = Some(1), "'y' is not in the shared object that it should be in")]
-#[case::size(|p: &mut Plan| p.objects[0] += 1, "shared object 0 needs 16 B, but the plan says 17")]
-#[case::more(|p: &mut Plan| p.objects.push(4), "shared object 3 needs 0 B, but the plan says 4")]
-#[case::not_listed(|p: &mut Plan| p.objects.clear(), "'y' is not in the shared object that it should be in")]
+#[case::none(|p: &mut Plan| p.chunks_mut()[0].object = None, "'y' is not in the shared object that it should be in")]
+#[case::unknown(|p: &mut Plan| p.chunks_mut()[0].object = Some(9), "'y' is not in the shared object that it should be in")]
+#[case::another(|p: &mut Plan| p.chunks_mut()[0].object = Some(1), "'y' is not in the shared object that it should be in")]
+#[case::size(|p: &mut Plan| p.objects_mut()[0] += 1, "shared object 0 needs 16 B, but the plan says 17")]
+#[case::more(|p: &mut Plan| p.objects_mut().push(4), "shared object 3 needs 0 B, but the plan says 4")]
+#[case::not_listed(|p: &mut Plan| p.objects_mut().clear(), "'y' is not in the shared object that it should be in")]
 fn wrong_shared_objects_are_found(#[case] spoil: Spoil, #[case] message: &str) {
     let sequence = sequence();
     let naive = Planner::new().strategy(Strategy::Naive);
     let mut plan = naive.plan(&sequence).unwrap();
     assert_eq!(verify(&sequence, &plan), []);
-    assert_eq!(plan.objects.len(), 3);
+    assert_eq!(plan.objects().len(), 3);
     spoil(&mut plan);
     told(&sequence, &plan, message);
 }
@@ -364,12 +365,16 @@ fn writing_over_an_input_destroys_no_other_input() {
     let sequence = aliased(Output::new("y", 32).overwrites("v2"));
     let mut plan = Planner::new().plan(&sequence).unwrap();
     let offset = plan.offset("v2").unwrap();
-    let y = plan.chunks.iter().position(|chunk| &*chunk.name == "y").unwrap();
-    assert_eq!(plan.chunks[y].overwrites, None);
-    plan.chunks[y].offset = offset;
-    plan.chunks[y].overwrites = Some(PlannedLink::new(0, 16));
+    let y = plan.chunks().iter().position(|chunk| &*chunk.name == "y").unwrap();
+    assert_eq!(plan.chunks()[y].overwrites, None);
+    plan.chunks_mut()[y].offset = offset;
+    plan.chunks_mut()[y].overwrites = Some(PlannedLink::new(0, 16));
     move_to(&mut plan, "y", offset);
-    (plan.pool_size, plan.lower_bound, plan.peak_step) = (48, 48, 0);
+    (
+        *plan.number_mut("pool_size"),
+        *plan.number_mut("lower_bound"),
+        *plan.number_mut("peak_step"),
+    ) = (48, 48, 0);
     let violations = verify(&sequence, &plan);
     assert_eq!(
         violations.iter().map(ToString::to_string).collect::<Vec<_>>(),
@@ -399,9 +404,9 @@ fn writing_over_an_input_destroys_no_view_that_the_operator_outputs() {
     assert_eq!(verify(&beside, &plan), []);
     assert_eq!(execute(&beside, &plan), []);
     let over = build(Output::new("z", 2).overwrites_at("x", 5));
-    plan.chunks[1].overwrites = Some(PlannedLink::new(0, 5));
-    let offset = plan.chunks[0].offset + 5;
-    plan.chunks[1].offset = offset;
+    plan.chunks_mut()[1].overwrites = Some(PlannedLink::new(0, 5));
+    let offset = plan.chunks()[0].offset + 5;
+    plan.chunks_mut()[1].offset = offset;
     move_to(&mut plan, "z", offset);
     let violations = verify(&over, &plan);
     assert_eq!(
@@ -423,7 +428,7 @@ fn a_chunk_that_nothing_is_written_into_is_found() {
     let options = LoweringOptions::default().weights_in_pool(true);
     let mut plan = Planner::new().lowering(options).plan(&sequence).unwrap();
     assert_eq!(verify(&sequence, &plan), []);
-    plan.tensors.retain(|tensor| &*tensor.name != "w");
+    plan.tensors_mut().retain(|tensor| &*tensor.name != "w");
     let message = "no operator writes to chunk 'w', and it holds no supplied tensor";
     told(&sequence, &plan, message);
 }
@@ -477,7 +482,7 @@ fn every_strategy_is_right_on_random_problems() {
 fn links_of_chunks_only_in_the_plan_do_not_panic() {
     let problem = problem();
     let mut plan = Planner::new().plan(&problem).unwrap();
-    plan.chunks[0].id = 77;
+    plan.chunks_mut()[0].id = 77;
     assert!(!verify(&problem, &plan).is_empty());
     assert_eq!(problem.chunk(ChunkId(0)).size, 20);
 }
@@ -492,9 +497,9 @@ fn a_supplied_tensor_outside_the_pool_lies_where_it_is(
 ) {
     let sequence = sequence();
     let mut plan = Planner::new().plan(&sequence).unwrap();
-    let mut supplied = plan.tensors[0].clone();
+    let mut supplied = plan.tensors()[0].clone();
     (supplied.name, supplied.size, supplied.place) = ("w".into(), 8, place);
-    plan.tensors.push(supplied);
+    plan.tensors_mut().push(supplied);
     let violations = verify(&sequence, &plan);
     assert!(violations.iter().any(|v| v.to_string() == message), "{violations:#?}");
 }
@@ -519,8 +524,8 @@ fn a_variable_may_be_updated_through_a_view() {
 /// A hand-written plan may refer to chunks that it does not have.
 #[rstest]
 #[case::tensor(|p: &mut Plan| tensor(p, "z").place = TensorPlace::Pool { chunk: 99, offset: 0 }, "z")]
-#[case::link(|p: &mut Plan| p.chunks[0].overwrites = Some(PlannedLink::new(99, 0)), "y")]
-#[case::behind_the_last(|p: &mut Plan| p.chunks[0].overwrites = Some(PlannedLink::new(p.chunks.len(), 0)), "y")]
+#[case::link(|p: &mut Plan| p.chunks_mut()[0].overwrites = Some(PlannedLink::new(99, 0)), "y")]
+#[case::behind_the_last(|p: &mut Plan| p.chunks_mut()[0].overwrites = Some(PlannedLink::new(p.chunks().len(), 0)), "y")]
 fn a_plan_that_refers_to_missing_chunks_does_not_panic(#[case] spoil: Spoil, #[case] user: &str) {
     let sequence = sequence();
     let mut plan = Planner::new().plan(&sequence).unwrap();
@@ -530,7 +535,7 @@ fn a_plan_that_refers_to_missing_chunks_does_not_panic(#[case] spoil: Spoil, #[c
     assert_eq!(verify(&problem(), &plan)[0].to_string(), message);
     assert_eq!(execute(&sequence, &plan)[0].to_string(), message);
     // The chunks that it lists are still checked.
-    plan.pool_size += 1;
+    *plan.number_mut("pool_size") += 1;
     assert!(verify(&sequence, &plan).iter().any(|v| matches!(v, Violation::WrongTotal { .. })));
 }
 
@@ -542,6 +547,6 @@ fn a_chunk_without_bytes_destroys_nothing() {
     let empty = problem.chunk(0..1, 0);
     let problem = problem.overwrite(empty, old, 0).build().unwrap();
     let mut plan = Planner::new().plan(&problem).unwrap();
-    plan.chunks[1].overwrites = Some(PlannedLink::new(0, 0));
+    plan.chunks_mut()[1].overwrites = Some(PlannedLink::new(0, 0));
     assert_eq!(verify(&problem, &plan), []);
 }

@@ -79,113 +79,113 @@ const H: usize = 8;
 const E: usize = 9;
 
 #[rstest]
-#[case::wrong_pool(|p: &mut Plan| p.chunks[S].pool = 0, "'s' lies in pool 'fast', where it may not lie")]
-#[case::no_such_pool(|p: &mut Plan| p.chunks[A].pool = 7, "'a' lies in pool '7', which the problem does not have")]
-#[case::no_such_pool_for_no_bytes(|p: &mut Plan| p.chunks[E].pool = 2,
+#[case::wrong_pool(|p: &mut Plan| p.chunks_mut()[S].pool = 0, "'s' lies in pool 'fast', where it may not lie")]
+#[case::no_such_pool(|p: &mut Plan| p.chunks_mut()[A].pool = 7, "'a' lies in pool '7', which the problem does not have")]
+#[case::no_such_pool_for_no_bytes(|p: &mut Plan| p.chunks_mut()[E].pool = 2,
     "'e' lies in pool '2', which the problem does not have")]
-#[case::unknown_pool(|p: &mut Plan| p.pools[1].name = "psram".into(), "'pool 'psram'' is in the plan, but not in the input")]
-#[case::chunk_in_unknown_pool(|p: &mut Plan| p.pools[1].name = "psram".into(),
+#[case::unknown_pool(|p: &mut Plan| p.pools_mut()[1].name = "psram".into(), "'pool 'psram'' is in the plan, but not in the input")]
+#[case::chunk_in_unknown_pool(|p: &mut Plan| p.pools_mut()[1].name = "psram".into(),
     "'s' lies in pool 'psram', which the problem does not have")]
-#[case::missing_pool(|p: &mut Plan| { p.pools.pop(); }, "'pool 'slow'' is missing from the plan")]
-#[case::no_pools(|p: &mut Plan| p.pools.clear(), "'pool 'fast'' is missing from the plan")]
-#[case::repeated_pool(|p: &mut Plan| { let pool = p.pools[0].clone(); p.pools.push(pool); },
+#[case::missing_pool(|p: &mut Plan| { p.pools_mut().pop(); }, "'pool 'slow'' is missing from the plan")]
+#[case::no_pools(|p: &mut Plan| p.pools_mut().clear(), "'pool 'fast'' is missing from the plan")]
+#[case::repeated_pool(|p: &mut Plan| { let pool = p.pools()[0].clone(); p.pools_mut().push(pool); },
     "'pool 'fast'' is in the plan twice")]
-#[case::order_of_pools(|p: &mut Plan| p.pools.swap(0, 1),
+#[case::order_of_pools(|p: &mut Plan| p.pools_mut().swap(0, 1),
     "pool 'fast' stands elsewhere in the plan's list of pools than in the problem's")]
-#[case::capacity(|p: &mut Plan| p.pools[0].capacity = None,
+#[case::capacity(|p: &mut Plan| p.pools_mut()[0].capacity = None,
     "the capacity of pool 'fast' is 64 B, but the plan says unlimited")]
-#[case::cost(|p: &mut Plan| p.pools[0].cost = 2, "the cost of 'pool fast' is 1, but the plan says 2")]
-#[case::outside_capacity(|p: &mut Plan| p.chunks[H].offset = 64,
+#[case::cost(|p: &mut Plan| p.pools_mut()[0].cost = 2, "the cost of 'pool fast' is 1, but the plan says 2")]
+#[case::outside_capacity(|p: &mut Plan| p.chunks_mut()[H].offset = 64,
     "'h' lies at 64 with 8 B, above the capacity of 64 B of pool 'fast'")]
-#[case::outside_by_wrapping(|p: &mut Plan| p.chunks[H].offset = u64::MAX - 3,
+#[case::outside_by_wrapping(|p: &mut Plan| p.chunks_mut()[H].offset = u64::MAX - 3,
     "'h' lies at 18446744073709551612 with 8 B, above the capacity of 64 B of pool 'fast'")]
-#[case::beyond_all_addresses(|p: &mut Plan| p.chunks[S].offset = u64::MAX - 15,
+#[case::beyond_all_addresses(|p: &mut Plan| p.chunks_mut()[S].offset = u64::MAX - 15,
     "'s' lies at 18446744073709551600 with 20 B, outside the pool of 18446744073709551615 B")]
-#[case::outside_the_pool(|p: &mut Plan| p.pools[0].size = 48, "'n' lies at 48 with 8 B, outside the pool of 48 B")]
-#[case::reserved(|p: &mut Plan| p.chunks[Y].offset = 56,
+#[case::outside_the_pool(|p: &mut Plan| p.pools_mut()[0].size = 48, "'n' lies at 48 with 8 B, outside the pool of 48 B")]
+#[case::reserved(|p: &mut Plan| p.chunks_mut()[Y].offset = 56,
     "'y' lies at 56 with 4 B, in the reserved bytes [56, 60) of pool 'fast'")]
-#[case::pin(|p: &mut Plan| p.chunks[N].offset = 32,
+#[case::pin(|p: &mut Plan| p.chunks_mut()[N].offset = 32,
     "'n' is pinned to 48 in pool 'fast', but lies at 32 in pool 'fast'")]
-#[case::pin_in_another_pool(|p: &mut Plan| p.chunks[N].pool = 1,
+#[case::pin_in_another_pool(|p: &mut Plan| p.chunks_mut()[N].pool = 1,
     "'n' is pinned to 48 in pool 'fast', but lies at 48 in pool 'slow'")]
-#[case::alignment_of_the_pool(|p: &mut Plan| p.chunks[H].offset = 36,
+#[case::alignment_of_the_pool(|p: &mut Plan| p.chunks_mut()[H].offset = 36,
     "'h' lies at 36, which is not a multiple of the alignment 8")]
-#[case::alignment_of_the_chunk(|p: &mut Plan| p.chunks[S].offset = 2,
+#[case::alignment_of_the_chunk(|p: &mut Plan| p.chunks_mut()[S].offset = 2,
     "'s' lies at 2, which is not a multiple of the alignment 4")]
-#[case::across_buffers(|p: &mut Plan| p.chunks[S].offset = 16,
+#[case::across_buffers(|p: &mut Plan| p.chunks_mut()[S].offset = 16,
     "'s' and all that is joined to it take the bytes [16, 36) of pool 'slow', across two of its buffers of 32 B")]
 #[case::body_across_buffers(|p: &mut Plan| for (chunk, offset) in [(W, 24), (P, 32)] {
-        (p.chunks[chunk].pool, p.chunks[chunk].offset) = (1, offset);
+        (p.chunks_mut()[chunk].pool, p.chunks_mut()[chunk].offset) = (1, offset);
     }, "'w' and all that is joined to it take the bytes [24, 40) of pool 'slow', across two of its buffers of 32 B")]
 #[case::sum_of_buffers(|p: &mut Plan| for (chunk, offset) in [(X, 32), (Y, 64)] {
-        (p.chunks[chunk].pool, p.chunks[chunk].offset) = (1, offset);
+        (p.chunks_mut()[chunk].pool, p.chunks_mut()[chunk].offset) = (1, offset);
     }, "the chunks in pool 'slow' need 28 B, but the plan says 20")]
 #[case::buffers_above_capacity(|p: &mut Plan| for (chunk, offset) in [(A, 32), (B, 32), (H, 64), (W, 96), (P, 104), (X, 128), (Y, 160), (N, 192)] {
-        (p.chunks[chunk].pool, p.chunks[chunk].offset) = (1, offset + 16);
+        (p.chunks_mut()[chunk].pool, p.chunks_mut()[chunk].offset) = (1, offset + 16);
     }, "the buffers of pool 'slow' take 164 B, more than its capacity of 64 B")]
-#[case::part(|p: &mut Plan| p.chunks[P].offset = 16, "'p' lies at 16; it is a part of 'w' and must lie at 24")]
-#[case::part_in_another_pool(|p: &mut Plan| p.chunks[P].pool = 1,
+#[case::part(|p: &mut Plan| p.chunks_mut()[P].offset = 16, "'p' lies at 16; it is a part of 'w' and must lie at 24")]
+#[case::part_in_another_pool(|p: &mut Plan| p.chunks_mut()[P].pool = 1,
     "'p' lies in pool 'slow'; it must lie with 'w' in pool 'fast'")]
-#[case::missing_part(|p: &mut Plan| p.parts.clear(), "'p' is a part of 'w' at 8, but the plan does not say so")]
-#[case::part_elsewhere(|p: &mut Plan| p.parts[0].offset = 4,
+#[case::missing_part(|p: &mut Plan| p.parts_mut().clear(), "'p' is a part of 'w' at 8, but the plan does not say so")]
+#[case::part_elsewhere(|p: &mut Plan| p.parts_mut()[0].offset = 4,
     "the plan says that 'p' is a part of 'w' at 4, and it is not")]
-#[case::unknown_part(|p: &mut Plan| p.parts[0].whole = A, "the plan says that 'p' is a part of 'a' at 8, and it is not")]
-#[case::repeated_part(|p: &mut Plan| { let part: PlannedPart = p.parts[0]; p.parts.push(part); },
+#[case::unknown_part(|p: &mut Plan| p.parts_mut()[0].whole = A, "the plan says that 'p' is a part of 'a' at 8, and it is not")]
+#[case::repeated_part(|p: &mut Plan| { let part: PlannedPart = p.parts()[0]; p.parts_mut().push(part); },
     "'p as a part of w' is in the plan twice")]
-#[case::no_such_part(|p: &mut Plan| p.parts[0].chunk = 10, "'w' refers to a chunk that the plan does not list")]
-#[case::longer_hole(|p: &mut Plan| p.windows[0].end = 5,
+#[case::no_such_part(|p: &mut Plan| p.parts_mut()[0].chunk = 10, "'w' refers to a chunk that the plan does not list")]
+#[case::longer_hole(|p: &mut Plan| p.windows_mut()[0].end = 5,
     "the holes and windows that the plan lists for 'h' are not those of the problem")]
-#[case::hole_of_another(|p: &mut Plan| p.windows[0].chunk = S,
+#[case::hole_of_another(|p: &mut Plan| p.windows_mut()[0].chunk = S,
     "the holes and windows that the plan lists for 's' are not those of the problem")]
-#[case::hole_of_none(|p: &mut Plan| p.windows[0].chunk = 10, "'a window' refers to a chunk that the plan does not list")]
-#[case::no_windows(|p: &mut Plan| p.windows.clear(),
+#[case::hole_of_none(|p: &mut Plan| p.windows_mut()[0].chunk = 10, "'a window' refers to a chunk that the plan does not list")]
+#[case::no_windows(|p: &mut Plan| p.windows_mut().clear(),
     "the holes and windows that the plan lists for 'h' are not those of the problem")]
-#[case::missing_pin(|p: &mut Plan| p.pinned.clear(), "'n' is pinned, but the plan does not say so")]
-#[case::repeated_pin(|p: &mut Plan| p.pinned.push(N), "'the pin of n' is in the plan twice")]
-#[case::no_such_pin(|p: &mut Plan| p.pinned.push(10), "'a pin' refers to a chunk that the plan does not list")]
-#[case::missing_reserve(|p: &mut Plan| p.reserved.clear(),
+#[case::missing_pin(|p: &mut Plan| p.pinned_mut().clear(), "'n' is pinned, but the plan does not say so")]
+#[case::repeated_pin(|p: &mut Plan| p.pinned_mut().push(N), "'the pin of n' is in the plan twice")]
+#[case::no_such_pin(|p: &mut Plan| p.pinned_mut().push(10), "'a pin' refers to a chunk that the plan does not list")]
+#[case::missing_reserve(|p: &mut Plan| p.reserved_mut().clear(),
     "the bytes [56, 60) of pool 'fast' are reserved, but the plan does not say so")]
-#[case::unknown_reserve(|p: &mut Plan| p.reserved[0].high = 58,
+#[case::unknown_reserve(|p: &mut Plan| p.reserved_mut()[0].high = 58,
     "the plan says that the bytes [56, 58) of pool 'fast' are reserved, and they are not")]
-#[case::apart(|p: &mut Plan| p.chunks[Y].offset = 0, "'x' and 'y' must be kept apart, but share the bytes [0, 4)")]
-#[case::overlap(|p: &mut Plan| p.chunks[H].offset = 16,
+#[case::apart(|p: &mut Plan| p.chunks_mut()[Y].offset = 0, "'x' and 'y' must be kept apart, but share the bytes [0, 4)")]
+#[case::overlap(|p: &mut Plan| p.chunks_mut()[H].offset = 16,
     "'w' and 'h' are both alive in step 4 and share the bytes [16, 24)")]
-#[case::overlap_with_a_part(|p: &mut Plan| p.chunks[H].offset = 24,
+#[case::overlap_with_a_part(|p: &mut Plan| p.chunks_mut()[H].offset = 24,
     "'h' and 'p' are both alive in step 1 and share the bytes [24, 32)")]
-#[case::misplaced(|p: &mut Plan| p.chunks[B].offset = 8, "'b' lies at 8; it overwrites 'a' and must lie at 0")]
-#[case::overwriter_in_another_pool(|p: &mut Plan| p.chunks[B].pool = 1,
+#[case::misplaced(|p: &mut Plan| p.chunks_mut()[B].offset = 8, "'b' lies at 8; it overwrites 'a' and must lie at 0")]
+#[case::overwriter_in_another_pool(|p: &mut Plan| p.chunks_mut()[B].pool = 1,
     "'b' lies in pool 'slow'; it must lie with 'a' in pool 'fast'")]
-#[case::link_dropped(|p: &mut Plan| p.chunks[B].overwrites = None, "'b' must overwrite 'a', but does not")]
-#[case::whole_life_without_the_link(|p: &mut Plan| p.chunks[B].overwrites = None,
+#[case::link_dropped(|p: &mut Plan| p.chunks_mut()[B].overwrites = None, "'b' must overwrite 'a', but does not")]
+#[case::whole_life_without_the_link(|p: &mut Plan| p.chunks_mut()[B].overwrites = None,
     "'a' and 'b' are both alive in step 2 and share the bytes [0, 8)")]
-#[case::link_invented(|p: &mut Plan| p.chunks[X].overwrites = Some(PlannedLink::new(A, 0)),
+#[case::link_invented(|p: &mut Plan| p.chunks_mut()[X].overwrites = Some(PlannedLink::new(A, 0)),
     "'x' overwrites 'a' without a request")]
-#[case::link_out_of_time(|p: &mut Plan| p.chunks[X].overwrites = Some(PlannedLink::new(A, 0)),
+#[case::link_out_of_time(|p: &mut Plan| p.chunks_mut()[X].overwrites = Some(PlannedLink::new(A, 0)),
     "'x' begins in step 6 and overwrites 'a', whose last step is 2")]
-#[case::link_too_large(|p: &mut Plan| p.chunks[W].overwrites = Some(PlannedLink::new(A, 16)),
+#[case::link_too_large(|p: &mut Plan| p.chunks_mut()[W].overwrites = Some(PlannedLink::new(A, 16)),
     "'w' overwrites 'a' but reaches beyond its end")]
-#[case::two_overwriters(|p: &mut Plan| p.chunks[X].overwrites = Some(PlannedLink::new(A, 0)),
+#[case::two_overwriters(|p: &mut Plan| p.chunks_mut()[X].overwrites = Some(PlannedLink::new(A, 0)),
     "'a' is overwritten by both 'b' and 'x'")]
-#[case::cycle(|p: &mut Plan| p.chunks[A].overwrites = Some(PlannedLink::new(B, 0)),
+#[case::cycle(|p: &mut Plan| p.chunks_mut()[A].overwrites = Some(PlannedLink::new(B, 0)),
     "'a' overwrites itself through other chunks")]
-#[case::no_such_chunk(|p: &mut Plan| p.chunks[B].overwrites = Some(PlannedLink::new(10, 0)),
+#[case::no_such_chunk(|p: &mut Plan| p.chunks_mut()[B].overwrites = Some(PlannedLink::new(10, 0)),
     "'b' refers to a chunk that the plan does not list")]
-#[case::missing(|p: &mut Plan| { p.chunks.pop(); }, "'e' is missing from the plan")]
-#[case::size(|p: &mut Plan| p.chunks[Y].size = 3, "the size of 'y' is 4, but the plan says 3")]
-#[case::size_of_a_pool(|p: &mut Plan| p.pools[0].size = 64, "the chunks in pool 'fast' need 56 B, but the plan says 64")]
-#[case::size_of_all_pools(|p: &mut Plan| p.pool_size = 80, "the sum of the sizes of all pools is 76, but the plan says 80")]
-#[case::traffic(|p: &mut Plan| p.traffic = 0, "the traffic times its cost is 364, but the plan says 0")]
-#[case::naive_size(|p: &mut Plan| p.naive_size = 1, "the size of one buffer per chunk is 84, but the plan says 1")]
-#[case::steps(|p: &mut Plan| p.steps = 9, "the number of steps is 8, but the plan says 9")]
-#[case::peak(|p: &mut Plan| p.peak_step += 1, "the first step with the most bytes alive is 1, but the plan says 2")]
-#[case::peak_of_streams(|p: &mut Plan| p.peak.push(A),
+#[case::missing(|p: &mut Plan| { p.chunks_mut().pop(); }, "'e' is missing from the plan")]
+#[case::size(|p: &mut Plan| p.chunks_mut()[Y].size = 3, "the size of 'y' is 4, but the plan says 3")]
+#[case::size_of_a_pool(|p: &mut Plan| p.pools_mut()[0].size = 64, "the chunks in pool 'fast' need 56 B, but the plan says 64")]
+#[case::size_of_all_pools(|p: &mut Plan| *p.number_mut("pool_size") = 80, "the sum of the sizes of all pools is 76, but the plan says 80")]
+#[case::traffic(|p: &mut Plan| *p.traffic_mut() = 0, "the traffic times its cost is 364, but the plan says 0")]
+#[case::naive_size(|p: &mut Plan| *p.number_mut("naive_size") = 1, "the size of one buffer per chunk is 84, but the plan says 1")]
+#[case::steps(|p: &mut Plan| *p.number_mut("steps") = 9, "the number of steps is 8, but the plan says 9")]
+#[case::peak(|p: &mut Plan| *p.number_mut("peak_step") += 1, "the first step with the most bytes alive is 1, but the plan says 2")]
+#[case::peak_of_streams(|p: &mut Plan| p.peak_mut().push(A),
     "the plan lists chunks that are alive together, which only a plan for several streams does")]
-#[case::alignment_of_a_pool(|p: &mut Plan| p.pools[0].alignment = 4, "the alignment of 'pool fast' is 8, but the plan says 4")]
-#[case::low_bound(|p: &mut Plan| p.lower_bound = 51,
+#[case::alignment_of_a_pool(|p: &mut Plan| p.pools_mut()[0].alignment = 4, "the alignment of 'pool fast' is 8, but the plan says 4")]
+#[case::low_bound(|p: &mut Plan| *p.number_mut("lower_bound") = 51,
     "the lower bound, the most bytes alive at once, is 52, but the plan says 51")]
-#[case::bound_above(|p: &mut Plan| p.lower_bound = 77, "the lower bound 77 B is above the pool size 76 B")]
-#[case::bad_alignment(|p: &mut Plan| p.alignment = 3, "the alignment 3 is not a power of two")]
-#[case::object(|p: &mut Plan| p.objects.push(8), "'a' is not in the shared object that it should be in")]
+#[case::bound_above(|p: &mut Plan| *p.number_mut("lower_bound") = 77, "the lower bound 77 B is above the pool size 76 B")]
+#[case::bad_alignment(|p: &mut Plan| *p.number_mut("alignment") = 3, "the alignment 3 is not a power of two")]
+#[case::object(|p: &mut Plan| p.objects_mut().push(8), "'a' is not in the shared object that it should be in")]
 fn a_wrong_plan_is_refused(#[case] spoil: Spoil, #[case] message: &str) {
     let problem = problem();
     let mut plan = plan(&problem);
@@ -212,25 +212,25 @@ fn streams() -> Problem {
 }
 
 #[rstest]
-#[case::overlap(|p: &mut Plan| p.chunks[3].offset = 8,
+#[case::overlap(|p: &mut Plan| p.chunks_mut()[3].offset = 8,
     "'c' and 'd' share the bytes [8, 12), and neither is over before the other begins")]
-#[case::overlap_of_a_part(|p: &mut Plan| p.chunks[3].offset = 6,
+#[case::overlap_of_a_part(|p: &mut Plan| p.chunks_mut()[3].offset = 6,
     "'a' and 'd' share the bytes [6, 8), and neither is over before the other begins")]
 #[case::no_last_reader(|p: &mut Plan| {
-        (p.chunks[2].offset, p.chunks[2].overwrites) = (4, Some(PlannedLink::new(0, 4)));
+        (p.chunks_mut()[2].offset, p.chunks_mut()[2].overwrites) = (4, Some(PlannedLink::new(0, 4)));
     }, "'c' overwrites 'a', but is not its last reader, or another reader may not be over")]
-#[case::whole_life_without_the_link(|p: &mut Plan| p.chunks[1].overwrites = None,
+#[case::whole_life_without_the_link(|p: &mut Plan| p.chunks_mut()[1].overwrites = None,
     "'a' and 'b' share the bytes [0, 8), and neither is over before the other begins")]
-#[case::peak(|p: &mut Plan| p.peak = vec![0, 1],
+#[case::peak(|p: &mut Plan| *p.peak_mut() = vec![0, 1],
     "'a' and 'b' are listed as alive together, but one is over before the other begins")]
-#[case::no_such_chunk(|p: &mut Plan| p.peak = vec![4], "'the peak' refers to a chunk that the plan does not list")]
-#[case::no_proof(|p: &mut Plan| p.lower_bound = 12,
+#[case::no_such_chunk(|p: &mut Plan| *p.peak_mut() = vec![4], "'the peak' refers to a chunk that the plan does not list")]
+#[case::no_proof(|p: &mut Plan| *p.number_mut("lower_bound") = 12,
     "the plan claims that no pool is smaller, but its lower bound 12 B is not its pool size 16 B")]
 fn a_wrong_plan_for_streams_is_refused(#[case] spoil: Spoil, #[case] message: &str) {
     let problem = streams();
     let mut plan = Plan::from_offsets(&problem, &[0, 0, 8, 12]).unwrap();
     assert_eq!(verify(&problem, &plan), []);
-    assert_eq!((plan.pool_size, plan.proven_optimal), (16, true));
+    assert_eq!((plan.pool_size(), plan.proven_optimal()), (16, true));
     spoil(&mut plan);
     let messages: Vec<String> = verify(&problem, &plan).iter().map(ToString::to_string).collect();
     assert!(messages.iter().any(|found| found == message), "{messages:#?}");
@@ -258,8 +258,8 @@ fn an_unread_overwriter_destroys_no_relative_on_another_stream(
     assert_eq!(is_refused, !expected.is_empty());
     let mut plan = Plan::from_offsets(&problem, &[0, 0, if is_refused { 8 } else { 0 }]).unwrap();
     assert_eq!(verify(&problem, &plan), []);
-    plan.chunks[2].offset = 0;
-    plan.chunks[2].overwrites = Some(PlannedLink::new(1, 0));
+    plan.chunks_mut()[2].offset = 0;
+    plan.chunks_mut()[2].overwrites = Some(PlannedLink::new(1, 0));
     let messages: Vec<String> = verify(&problem, &plan).iter().map(ToString::to_string).collect();
     let clashes: Vec<&String> = messages.iter().filter(|text| text.contains("share")).collect();
     assert_eq!(clashes, expected);
@@ -274,12 +274,12 @@ fn a_request_may_be_dropped() {
     builder.overwrite(b, a, 0).hole(a, 1..2);
     let problem = builder.build().unwrap();
     let apart = Plan::from_offsets(&problem, &[0, 8]).unwrap();
-    assert_eq!((apart.chunks[1].overwrites, apart.lower_bound), (None, 8));
+    assert_eq!((apart.chunks()[1].overwrites, apart.lower_bound()), (None, 8));
     assert_eq!(verify(&problem, &apart), []);
     let verification = Verifier::new().verify(&problem, &apart).unwrap();
     assert_eq!((verification.is_right(), verification.bytes_alive), (true, 8));
     let over = Plan::from_offsets(&problem, &[0, 0]).unwrap();
-    assert!(over.chunks[1].overwrites.is_some());
+    assert!(over.chunks()[1].overwrites.is_some());
     assert_eq!(verify(&problem, &over), []);
 }
 
@@ -331,9 +331,9 @@ fn a_plan_without_pools_lies_in_the_only_one() {
     builder.pin(a, PoolId(0), 8);
     let problem = builder.build().unwrap();
     let mut plan = Plan::from_offsets(&problem, &[8]).unwrap();
-    plan.pools.clear();
+    plan.pools_mut().clear();
     assert_eq!(verify(&problem, &plan), []);
-    plan.pool_size = 15;
+    *plan.number_mut("pool_size") = 15;
     let messages: Vec<String> = verify(&problem, &plan).iter().map(ToString::to_string).collect();
     assert_eq!(messages[0], "'a' lies at 8 with 8 B, outside the pool of 15 B");
 }

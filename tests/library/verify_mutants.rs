@@ -103,7 +103,7 @@ fn mutants_of_plans_of_sequences() {
         let planner = planner.alignment(alignment).padding(padding);
         let Ok(plan) = planner.plan(&sequence) else { return Ok(()) };
         // `by_byte` judges chunks that are needed in parts.
-        if !plan.windows.is_empty() {
+        if !plan.windows().is_empty() {
             return Ok(());
         }
         assert!(is_right_for_sequence(&sequence, &plan), "{sequence:#?}\n{plan:#?}");
@@ -143,10 +143,10 @@ fn no_edit_of_a_lifetime_in_a_plan_of_a_sequence_passes() {
         let options = all_options().nth(random.choose_index(16)?).unwrap_or_default();
         let planner = Planner::new().strategy(Strategy::Pushdown).lowering(options);
         let Ok(plan) = planner.plan(&sequence) else { return Ok(()) };
-        for at in 0..plan.chunks.len() {
+        for at in 0..plan.chunks().len() {
             for edit in 0..5 {
                 let mut edited = plan.clone();
-                let chunk = &mut edited.chunks[at];
+                let chunk = &mut edited.chunks_mut()[at];
                 match edit {
                     0 => chunk.begin += 1,
                     1 => chunk.begin = chunk.begin.wrapping_sub(1),
@@ -161,7 +161,7 @@ fn no_edit_of_a_lifetime_in_a_plan_of_a_sequence_passes() {
                 // A workspace is known by its step.
                 let is_workspace = |violation: &Violation| {
                     matches!(violation, Violation::Missing { .. })
-                        && edited.chunks[at].name.contains(".workspace")
+                        && edited.chunks()[at].name.contains(".workspace")
                 };
                 assert!(
                     violations.iter().any(|v| is_lifetime(v) || is_workspace(v)),
@@ -188,18 +188,19 @@ fn mutants_of_plans_with_parts() {
         let Ok(plan) = planner.alignment(1 << random.int_in_range(0..=3)?).plan(&sequence) else {
             return Ok(());
         };
-        if plan.parts.is_empty() {
+        if plan.parts().is_empty() {
             return Ok(());
         }
         for _ in 0..12 {
             let mut mutant = plan.clone();
             let field = if random.ratio(1, 3)? {
-                let part = random.choose_index(mutant.parts.len())?;
+                let part = random.choose_index(mutant.parts().len())?;
+                let chunks = mutant.chunks().len();
                 match random.int_in_range(0..=3)? {
-                    0 => drop(mutant.parts.remove(part)),
-                    1 => mutant.parts[part].offset += random.int_in_range(1..=4)?,
-                    2 => mutant.parts[part].chunk = random.choose_index(mutant.chunks.len())?,
-                    _ => mutant.parts[part].whole = random.choose_index(mutant.chunks.len())?,
+                    0 => drop(mutant.parts_mut().remove(part)),
+                    1 => mutant.parts_mut()[part].offset += random.int_in_range(1..=4)?,
+                    2 => mutant.parts_mut()[part].chunk = random.choose_index(chunks)?,
+                    _ => mutant.parts_mut()[part].whole = random.choose_index(chunks)?,
                 }
                 "parts"
             } else {

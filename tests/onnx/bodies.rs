@@ -146,27 +146,27 @@ fn a_better_order_keeps_bodies() {
 
 /// Spoils the plan of a body, or its place.
 #[rstest]
-#[case::left_out(|p: &mut Plan| { p.bodies.remove(0); }, "'body 0 of host' is missing from the plan")]
-#[case::twice(|p: &mut Plan| p.bodies.push(p.bodies[0].clone()), "'body 0 of operator 0' is in the plan twice")]
-#[case::no_such_body(|p: &mut Plan| p.bodies[1].body = 2, "'body 2 of operator 0' is in the plan, but not in the input")]
-#[case::no_body_there(|p: &mut Plan| p.bodies[1].step = 1, "'body 1 of operator 1' is in the plan, but not in the input")]
-#[case::beyond(|p: &mut Plan| p.bodies[1].step = u64::MAX, "'body 1 of operator 18446744073709551615' is in the plan, but not in the input")]
-#[case::copies(|p: &mut Plan| p.bodies[0].inputs = 100,
+#[case::left_out(|p: &mut Plan| { p.bodies_mut().remove(0); }, "'body 0 of host' is missing from the plan")]
+#[case::twice(|p: &mut Plan| { let body = p.bodies()[0].clone(); p.bodies_mut().push(body); }, "'body 0 of operator 0' is in the plan twice")]
+#[case::no_such_body(|p: &mut Plan| p.bodies_mut()[1].body = 2, "'body 2 of operator 0' is in the plan, but not in the input")]
+#[case::no_body_there(|p: &mut Plan| p.bodies_mut()[1].step = 1, "'body 1 of operator 1' is in the plan, but not in the input")]
+#[case::beyond(|p: &mut Plan| p.bodies_mut()[1].step = u64::MAX, "'body 1 of operator 18446744073709551615' is in the plan, but not in the input")]
+#[case::copies(|p: &mut Plan| p.bodies_mut()[0].inputs = 100,
     "in body 0 of host: the size of 'the copies of the inputs' is 108, but the plan says 100")]
-#[case::alignment(|p: &mut Plan| p.bodies[0].plan.alignment = 2,
+#[case::alignment(|p: &mut Plan| *p.bodies_mut()[0].plan.number_mut("alignment") = 2,
     "in body 0 of host: the required alignment is 1, but the plan says 2")]
-#[case::padding(|p: &mut Plan| p.bodies[0].plan.padding = 2,
+#[case::padding(|p: &mut Plan| *p.bodies_mut()[0].plan.number_mut("padding") = 2,
     "in body 0 of host: the required padding is 0, but the plan says 2")]
-#[case::pool(|p: &mut Plan| p.bodies[1].plan.pool_size = 299,
+#[case::pool(|p: &mut Plan| *p.bodies_mut()[1].plan.number_mut("pool_size") = 299,
     "in body 1 of host: 'b' lies at 0 with 300 B, outside the pool of 299 B")]
-#[case::larger_than_the_workspace(|p: &mut Plan| p.bodies[1].plan.pool_size = 301, "'host.workspace' is missing from the plan")]
-#[case::endless(|p: &mut Plan| p.bodies[1].plan.pool_size = u64::MAX, "the pools of the bodies add up to 2^64 bytes or more")]
+#[case::larger_than_the_workspace(|p: &mut Plan| *p.bodies_mut()[1].plan.number_mut("pool_size") = 301, "'host.workspace' is missing from the plan")]
+#[case::endless(|p: &mut Plan| *p.bodies_mut()[1].plan.number_mut("pool_size") = u64::MAX, "the pools of the bodies add up to 2^64 bytes or more")]
 #[case::handed_in(|p: &mut Plan| {
-        let mut tensor = p.bodies[0].plan.tensors[0].clone();
+        let mut tensor = p.bodies()[0].plan.tensors()[0].clone();
         tensor.name = "state".into();
-        p.bodies[0].plan.tensors.push(tensor);
+        p.bodies_mut()[0].plan.tensors_mut().push(tensor);
     }, "in body 0 of host: 'state' is passed to the body and may not lie in its pool")]
-#[case::workspace(|p: &mut Plan| p.chunks[1].size -= 1, "'host.workspace' is missing from the plan")]
+#[case::workspace(|p: &mut Plan| p.chunks_mut()[1].size -= 1, "'host.workspace' is missing from the plan")]
 fn every_wrong_plan_of_a_body_is_found(#[case] spoil: fn(&mut Plan), #[case] message: &str) {
     let sequence = host();
     let mut plan = Planner::new().plan(&sequence).unwrap();
@@ -193,9 +193,9 @@ fn the_operators_of_a_body_are_executed() {
     let sequence = OpSequence::builder().input("x", 16).operator(host).build().unwrap();
     let mut plan = Planner::new().plan(&sequence).unwrap();
     assert_eq!(execute(&sequence, &plan), []);
-    let inner = &mut plan.bodies[0].plan;
+    let inner = &mut plan.bodies_mut()[0].plan;
     let low = inner.offset("t").unwrap();
-    for tensor in inner.tensors.iter_mut().filter(|tensor| &*tensor.name == "u") {
+    for tensor in inner.tensors_mut().iter_mut().filter(|tensor| &*tensor.name == "u") {
         tensor.place = memplan::TensorPlace::Pool { chunk: 1, offset: low };
     }
     let found = execute(&sequence, &plan);
@@ -272,9 +272,9 @@ fn the_states_that_a_body_returns_are_not_views_of_those_that_it_gets() {
         onnx::read(&onnx_text::model(model, onnx_text::OPSET), &ImportOptions::default()).unwrap();
     let plan = Planner::new().alignment(64).plan(&sequence).unwrap();
     assert_eq!(verify(&sequence, &plan), []);
-    let body = &plan.bodies[0];
+    let body = &plan.bodies()[0];
     // i, c, s, t; then d, u and v, while r is a view of s.
-    assert_eq!((body.inputs, body.plan.pool_size), (256, 192));
+    assert_eq!((body.inputs, body.plan.pool_size()), (256, 192));
 }
 
 /// A branch that makes its result in `y`, the output of its operator, at an offset.
@@ -300,7 +300,7 @@ fn condition(y: Output, result: u64, offset: u64) -> Result<OpSequence, Sequence
 }
 
 fn place_of_result(plan: &Plan, body: usize) -> &TensorPlace {
-    let tensors = &plan.bodies[body].plan.tensors;
+    let tensors = plan.bodies()[body].plan.tensors();
     &tensors.iter().find(|tensor| &*tensor.name == "result").unwrap().place
 }
 
@@ -319,7 +319,7 @@ fn branches_make_their_results_in_the_output_of_the_operator() {
             assert_eq!(plan.workspace(1).unwrap().size, 8, "{strategy}");
         }
     }
-    assert_eq!(Planner::new().plan(&sequence).unwrap().pool_size, 14);
+    assert_eq!(Planner::new().plan(&sequence).unwrap().pool_size(), 14);
     let mut written = Vec::new();
     write_sequence_json(&mut written, &sequence).unwrap();
     let read = read_input(&written, Format::Json, &ImportOptions::default()).unwrap();
@@ -332,7 +332,7 @@ fn branches_make_their_results_in_the_output_of_the_operator() {
 fn a_result_in_another_place_is_found(#[case] wrong: TensorPlace, #[case] message: &str) {
     let sequence = condition(Output::new("y", 2), 2, 0).unwrap();
     let mut plan = Planner::new().plan(&sequence).unwrap();
-    let tensors = plan.bodies[1].plan.tensors.iter_mut();
+    let tensors = plan.bodies_mut()[1].plan.tensors_mut().iter_mut();
     tensors
         .filter(|tensor| &*tensor.name == "result")
         .for_each(|tensor| tensor.place = wrong.clone());
@@ -492,9 +492,9 @@ fn an_if_makes_its_results_in_its_outputs(
     assert_eq!(verify(&sequence, &plan), []);
     assert_eq!(execute(&sequence, &plan), []);
     assert_eq!(plan.workspace(1).map_or(0, |chunk| chunk.size), workspace);
-    for (body, expected) in plan.bodies.iter().zip(in_y) {
+    for (body, expected) in plan.bodies().iter().zip(in_y) {
         let is_in_y = |place: &TensorPlace| matches!(place, TensorPlace::Supplied { tensor, offset: 0 } if &**tensor == "y");
-        let tensors = body.plan.tensors.iter();
+        let tensors = body.plan.tensors().iter();
         let found = tensors.filter(|tensor| &*tensor.name != "y" && is_in_y(&tensor.place));
         let found: Vec<&str> = found.map(|tensor| &*tensor.name).collect();
         assert_eq!(found.join(""), expected);

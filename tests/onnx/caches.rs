@@ -34,7 +34,7 @@ fn plan(options: &ImportOptions, inputs: bool) -> Plan {
 }
 
 fn place(plan: &Plan, name: &str) -> Option<u64> {
-    let chunk = plan.chunks.iter().find(|chunk| &*chunk.name == name)?;
+    let chunk = plan.chunks().iter().find(|chunk| &*chunk.name == name)?;
     Some(chunk.offset)
 }
 
@@ -49,7 +49,7 @@ fn a_cache_and_its_next_state_are_one_place() {
     // The memory of the caller is updated, so the pool does not hold the cache.
     let (outside, copied) = (plan(&state, false), plan(&options(), false));
     assert_eq!(place(&outside, "next"), None);
-    assert!(outside.pool_size < copied.pool_size);
+    assert!(outside.pool_size() < copied.pool_size());
 }
 
 #[rstest]
@@ -83,7 +83,7 @@ fn nobody_reads_the_old_state_later() {
 fn a_kept_tensor_lives_to_the_end() {
     let end = |options: &ImportOptions| {
         let plan = plan(options, false);
-        plan.chunks.iter().find(|chunk| &*chunk.name == "k").unwrap().end
+        plan.chunks().iter().find(|chunk| &*chunk.name == "k").unwrap().end
     };
     assert_eq!((end(&options()), end(&options().keep(["k"]))), (4, 6));
     let error = import(CACHE, &options().keep(["w"])).unwrap_err().to_string();
@@ -104,7 +104,7 @@ fn a_growing_cache_needs_no_copy_if_tokens_come_first(#[case] text: &str, #[case
     assert_eq!(verify(&sequence, &plan), []);
     let once = 64 * 4 * 8 * 4;
     assert_eq!(place(&plan, "past") == place(&plan, "present"), inside);
-    assert_eq!(plan.pool_size < 2 * once, inside, "{}", plan.pool_size);
+    assert_eq!(plan.pool_size() < 2 * once, inside, "{}", plan.pool_size());
 }
 
 /// By its name or, for all of a type that have no line of their own, by its type.

@@ -29,7 +29,7 @@ fn graph_of(bytes: &[u8]) -> GraphProto {
 /// Finds operators to run later so that a model needs this part of its pool.
 fn fit(survey: &Survey, percent: u64, reorder: bool) -> Option<Box<RecomputedFit>> {
     let sequence = with_costs_from_shapes(&survey.sequence);
-    let pool = Planner::new().plan(&sequence).unwrap().pool_size;
+    let pool = Planner::new().plan(&sequence).unwrap().pool_size();
     let asked = Recomputing::new(pool * percent / 100).limits(Limits::default().nodes(20_000));
     match Planner::new().plan_recomputed(&sequence, asked.reorder(reorder)).unwrap() {
         RecomputedPlan::Found(fit) => Some(fit),
@@ -112,7 +112,7 @@ fn expand_all(bytes: &[u8], name: &str) -> usize {
             assert_eq!(found, fit.recomputation.runs_twice().count(), "{name}");
             let again = read(&written).sequence;
             assert!(again.has_same_operators(&fit.sequence), "{name} {percent} {reorder}");
-            assert_eq!(Planner::new().plan(&again).unwrap().pool_size, fit.plan.pool_size);
+            assert_eq!(Planner::new().plan(&again).unwrap().pool_size(), fit.plan.pool_size());
             copies += found;
         }
     }

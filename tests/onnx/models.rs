@@ -82,7 +82,7 @@ fn a_batch_size_given_reaches_every_tensor() {
     assert!(error.contains("--trust-inference"), "{error}");
     let options = options.trust(Trust::Inference);
     let sequence = read(&bytes, &options).unwrap();
-    assert_eq!(plan(&sequence, false, false).naive_size, 13_541_298_176);
+    assert_eq!(plan(&sequence, false, false).naive_size(), 13_541_298_176);
 }
 
 /// The bytes with one buffer per tensor, and the lower bounds without sharing, with views, and with
@@ -112,11 +112,11 @@ fn bounds_are_those_recorded(
 ) {
     let Some(sequence) = model_for(name, InPlace::Elementwise) else { return };
     let separate = plan(&sequence, false, false);
-    let viewing = plan(&sequence, true, false).lower_bound;
-    let sharing = plan(&sequence, true, true).lower_bound;
-    let by_rows = plan(&model(name).unwrap(), true, true).lower_bound;
-    assert_eq!(separate.naive_size, one_buffer_each, "one buffer each");
-    assert_eq!(separate.lower_bound, bound, "bound");
+    let viewing = plan(&sequence, true, false).lower_bound();
+    let sharing = plan(&sequence, true, true).lower_bound();
+    let by_rows = plan(&model(name).unwrap(), true, true).lower_bound();
+    assert_eq!(separate.naive_size(), one_buffer_each, "one buffer each");
+    assert_eq!(separate.lower_bound(), bound, "bound");
     assert!(viewing <= views, "with views: {viewing}, recorded {views}");
     assert!(sharing <= inplace, "in place: {sharing}, recorded {inplace}");
     // No row-wise operator is at the peak of these.
@@ -135,7 +135,7 @@ fn a_profile_of_kernels_decides_the_size(#[case] name: &str, #[case] pools: [u64
         let options = ImportOptions::default().kernels(Kernels::new(profile));
         let sequence = read(&bytes, &options).unwrap();
         let plan = Planner::new().alignment(64).plan(&sequence).unwrap();
-        assert_eq!((plan.pool_size, plan.lower_bound), (pool, pool), "{profile}");
+        assert_eq!((plan.pool_size(), plan.lower_bound()), (pool, pool), "{profile}");
         assert_eq!(verify(&sequence, &plan), []);
         assert_eq!(execute(&sequence, &plan), []);
     }

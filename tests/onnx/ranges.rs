@@ -36,7 +36,7 @@ fn holds_for_all(bytes: &[u8], options: &ImportOptions, ranges: Ranges) -> OpSeq
         let plan = Planner::new().strategy(strategy).plan(&sequence).unwrap();
         assert_eq!(verify(&sequence, &plan), [], "{strategy}");
         assert_eq!(execute(&sequence, &plan), [], "{strategy}");
-        assert_eq!(plan.dims, *sequence.dims());
+        assert_eq!(plan.dims(), sequence.dims());
         plan
     });
     for shape in shapes(ranges) {
@@ -44,7 +44,7 @@ fn holds_for_all(bytes: &[u8], options: &ImportOptions, ranges: Ranges) -> OpSeq
         for plan in &plans {
             let copies = copied_views(&read(bytes, &exact).unwrap(), plan);
             let smaller = read(bytes, &exact.clone().copies(copies)).unwrap();
-            assert_eq!(verify_smaller(&smaller, plan), [], "{shape:?}, {:?}", plan.strategy);
+            assert_eq!(verify_smaller(&smaller, plan), [], "{shape:?}, {:?}", plan.strategy());
         }
     }
     sequence
@@ -256,7 +256,7 @@ fn real_models_hold_for_all_sizes(
     let sequence = holds_for_all(&named, &ImportOptions::default(), &[("n", 1..=3)]);
     let largest = read(&named, &ImportOptions::default().dims([("n", 3)])).unwrap();
     let bound = |sequence: &OpSequence| {
-        Planner::new().strategy(Strategy::Naive).plan(sequence).unwrap().lower_bound
+        Planner::new().strategy(Strategy::Naive).plan(sequence).unwrap().lower_bound()
     };
     assert_eq!(bound(&sequence), bound(&largest));
 }

@@ -259,7 +259,7 @@ fn a_constant_may_be_a_graph_output() {
     let sequence = import("in x:f32[2]\ns = Shape(x)\nout s").unwrap();
     assert!(sequence.operators().is_empty());
     assert_eq!(&*sequence.tensor(sequence.outputs()[0]).name, "s");
-    assert_eq!(Planner::new().plan(&sequence).unwrap().pool_size, 0);
+    assert_eq!(Planner::new().plan(&sequence).unwrap().pool_size(), 0);
 }
 
 #[test]

@@ -342,7 +342,7 @@ fn a_detection_model_is_planned_at_once() {
          sure_at:<=80"
     );
     let plan = Planner::new().plan(&sequence).unwrap();
-    assert_eq!(plan.tensors.iter().filter(|t| t.basis == SizeBasis::AtMost).count(), 12);
+    assert_eq!(plan.tensors().iter().filter(|t| t.basis == SizeBasis::AtMost).count(), 12);
     let tighter = ImportOptions::default().dims([("found", 4), ("sure", 2)]);
     let sequence = read(bytes, &tighter).unwrap_or_else(|error| panic!("{error}"));
     assert!(sizes(&sequence).ends_with("detections:<=64 sure:<=10 sure_at:<=16"));

@@ -121,7 +121,7 @@ fn nothing_is_planned_as_nothing(#[values(false, true)] empty_chunk: bool) {
     let problem = problem.build().unwrap();
     for &strategy in Strategy::ALL {
         let plan = Planner::new().strategy(strategy).plan(&problem).unwrap();
-        assert_eq!(plan.pool_size, 0, "{strategy}");
+        assert_eq!(plan.pool_size(), 0, "{strategy}");
     }
 }
 

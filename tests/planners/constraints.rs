@@ -99,7 +99,7 @@ fn optimal(problem: &Problem) -> Result<Plan, PlanError> {
 
 /// The objective, as the recorded cases state it.
 fn objective(problem: &Problem, plan: &Plan) -> Vec<u128> {
-    if problem.is_unconstrained() { vec![0, plan.pool_size.into()] } else { plan.objective() }
+    if problem.is_unconstrained() { vec![0, plan.pool_size().into()] } else { plan.objective() }
 }
 
 #[test]
@@ -116,7 +116,7 @@ fn optima_are_found_and_proven() {
             None => None,
         };
         let (found, is_proven) = match optimal(&problem) {
-            Ok(plan) => (Some(objective(&problem, &plan)), plan.proven_optimal),
+            Ok(plan) => (Some(objective(&problem, &plan)), plan.proven_optimal()),
             Err(error) => (None, matches!(error, PlanError::Infeasible)),
         };
         // The record accepts requests by rules. Without some of them, a plan may be better.
@@ -212,7 +212,7 @@ fn planners_of_plain_problems_refuse_other_features(
     for &strategy in Strategy::ALL {
         let plan = Planner::new().strategy(strategy).plan(&problem);
         if matches!(strategy, Strategy::Best | Strategy::Optimal | Strategy::FirstFit) {
-            assert_eq!(plan.unwrap().chunks.len(), problem.len());
+            assert_eq!(plan.unwrap().chunks().len(), problem.len());
             continue;
         }
         let words = plan.unwrap_err().to_string();
@@ -232,7 +232,7 @@ fn buffers_that_an_alignment_distinguishes_are_not_interchangeable() {
         problem.align(chunk, 64);
     }
     let plan = optimal(&problem.build().unwrap()).unwrap();
-    assert_eq!(plan.pool_size, 80);
+    assert_eq!(plan.pool_size(), 80);
 }
 
 #[test]
@@ -258,7 +258,7 @@ fn a_pin_in_a_far_buffer_is_placed() {
     problem.pin(chunk, pool, 1 << 62);
     problem.chunk(0..1, 8);
     let plan = optimal(&problem.build().unwrap()).unwrap();
-    assert_eq!(plan.pool_size, 16);
+    assert_eq!(plan.pool_size(), 16);
 }
 
 /// Each chunk is a part of the one before, in two ways, so there are 2^40 paths.
@@ -276,7 +276,7 @@ fn parts_of_parts_are_followed_once() {
         above = below;
     }
     let plan = optimal(&problem.build().unwrap()).unwrap();
-    assert_eq!((plan.pool_size, plan.proven_optimal), (8, true));
+    assert_eq!((plan.pool_size(), plan.proven_optimal()), (8, true));
 }
 
 #[test]

@@ -86,14 +86,14 @@ impl Case<'_> {
             Err(error) => panic!("{name}: {error}\n{}", self.text),
         };
         let found = self.check(&plan, &name);
-        if plan.proven_optimal {
+        if plan.proven_optimal() {
             let claim = format!("{name}: no plan is below {found:?}");
             self.no_plan_is_better(&links_of(&plan), Some(&found), &claim, counts);
             counts.proven += 1;
         } else {
             counts.open += 1;
             if found.len() == 2 {
-                let limit = [found[0], plan.lower_bound.into()];
+                let limit = [found[0], plan.lower_bound().into()];
                 let claim = format!("{name}: no plan is below {limit:?}");
                 self.no_plan_is_better(&links_of(&plan), Some(&limit), &claim, counts);
             }
@@ -103,13 +103,13 @@ impl Case<'_> {
 
     /// Asks whether a pool near the smallest one is large enough.
     fn fit(&self, dice: &mut Dice, plan: &Plan, counts: &mut Counts) {
-        let capacity = (plan.pool_size + dice.roll(3)).saturating_sub(dice.roll(4));
+        let capacity = (plan.pool_size() + dice.roll(3)).saturating_sub(dice.roll(4));
         let strategy = if dice.roll(2) == 0 { Strategy::Best } else { Strategy::Optimal };
         let planner = Planner::new().strategy(strategy).limits(Limits::default().nodes(2_000));
         match planner.fit(&self.problem, capacity) {
             Ok(PlanFit::Yes(plan)) => {
                 self.check(&plan, "fit");
-                assert!(plan.pool_size <= capacity, "fit: {}", self.text);
+                assert!(plan.pool_size() <= capacity, "fit: {}", self.text);
             }
             Ok(PlanFit::No(plan)) => {
                 let traffic = self.check(&plan, "fit")[0];
@@ -201,7 +201,7 @@ pub fn compare(text: &Value, dice: &mut Dice, counts: &mut Counts) {
     case.plan(Strategy::FirstFit, 1, counts);
     case.plan(Strategy::Best, 10 * few, counts);
     let Some(plan) = case.plan(Strategy::Optimal, 100_000, counts) else { return };
-    if plan.pools.len() < 2 {
+    if plan.pools().len() < 2 {
         case.fit(dice, &plan, counts);
     }
     case.spoil(dice, &plan, counts);

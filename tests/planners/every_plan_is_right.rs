@@ -79,7 +79,7 @@ fn best_is_never_worse_than_pushdown(
     for (path, input) in inputs(folder) {
         let pool = |strategy| {
             let planner = Planner::new().strategy(strategy);
-            planner.plan(&input).unwrap().pool_size
+            planner.plan(&input).unwrap().pool_size()
         };
         assert!(pool(Strategy::Best) <= pool(Strategy::Pushdown), "{}", path.display());
     }
@@ -107,12 +107,12 @@ fn the_table_of_savings_is_true() {
                 .flat_map(|operator| &operator.outputs)
                 .filter_map(|&output| sequence.tensor(output).size)
                 .sum();
-            let saved = 100.0 * (1.0 - plan.pool_size as f64 / each as f64);
+            let saved = 100.0 * (1.0 - plan.pool_size() as f64 / each as f64);
             let row = format!(
                 "| {name} | {batch} | {} | {} | {} | {saved:.1} % |",
                 mebibytes(each),
-                mebibytes(plan.pool_size),
-                mebibytes(plan.lower_bound)
+                mebibytes(plan.pool_size()),
+                mebibytes(plan.lower_bound())
             );
             assert!(chapter.contains(&row), "the chapter lacks {row}");
             rows += 1;

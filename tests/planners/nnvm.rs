@@ -261,5 +261,5 @@ fn a_problem_is_planned_chain_by_chain_in_real_bytes() {
     assert_eq!(objects.sizes, [12, 20, 1]);
     assert_eq!(objects.of_chunk, [Some(0), Some(1), Some(0), Some(2)]);
     let plan = Planner::new().strategy(Strategy::Nnvm).plan(&problem).unwrap();
-    assert_eq!(plan.pool_size, 33);
+    assert_eq!(plan.pool_size(), 33);
 }

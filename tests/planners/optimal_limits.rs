@@ -112,8 +112,8 @@ fn a_plan_comes_out_whenever_the_search_is_cancelled(#[case] problem: Problem, #
             let planner = Planner::new().strategy(strategy).limits(limits).observer(observer);
             let plan = planner.plan(&problem).unwrap();
             assert_eq!(verify(&problem, &plan), []);
-            assert!(plan.pool_size <= last.min(best.into_inner()));
-            last = plan.pool_size;
+            assert!(plan.pool_size() <= last.min(best.into_inner()));
+            last = plan.pool_size();
             calls = made.into_inner();
             if calls < most {
                 break;
@@ -151,7 +151,7 @@ fn a_time_limit_alone_makes_no_pool_larger(#[case] problem: Problem) {
         };
         let observer = Observer::default().cancel(&cancel).progress(&progress);
         let plan = Planner::new().limits(limits).observer(observer).plan(&problem).unwrap();
-        (plan.pool_size, nodes.into_inner())
+        (plan.pool_size(), nodes.into_inner())
     };
     let (pool, nodes) = plan(Limits::default(), u64::MAX);
     let hour = Limits::default().time(Duration::from_hours(1));
@@ -189,7 +189,7 @@ fn a_given_effort_is_not_exceeded_around_a_pin() {
         let limits = Limits::default().nodes(nodes);
         let plan = Planner::new().limits(limits).observer(Observer::default().progress(&progress));
         let plan = plan.plan(&problem).unwrap();
-        assert!(!plan.proven_optimal);
+        assert!(!plan.proven_optimal());
         let spent = spent.into_inner();
         assert!((nodes / 2..=nodes + 100).contains(&spent), "{spent} of {nodes}");
     }
@@ -489,6 +489,6 @@ fn a_planner_reports_progress_and_can_be_cancelled() {
         let planner = Planner::new().strategy(strategy).limits(limits).observer(observer);
         let plan = planner.plan(&problem).unwrap();
         assert!(verify(&problem, &plan).is_empty());
-        assert_eq!((calls.into_inner(), plan.proven_optimal), (1, false));
+        assert_eq!((calls.into_inner(), plan.proven_optimal()), (1, false));
     }
 }

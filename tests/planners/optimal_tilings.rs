@@ -169,7 +169,7 @@ fn guided_search_packs_a_hard_problem_by_default() {
         return;
     };
     let problem = crate::common::problems::from_csv(&csv);
-    let pool = memplan::Planner::new().plan(&problem).unwrap().pool_size;
+    let pool = memplan::Planner::new().plan(&problem).unwrap().pool_size();
     assert!(pool <= 1_011_712, "{pool}");
 }
 

@@ -64,9 +64,9 @@ fn perfect_packings_around_pins_and_reserved_ranges_are_found_and_proven() {
         let problem = problem.build().unwrap();
         let plan = Planner::new().plan(&problem).unwrap();
         assert_eq!(verify(&problem, &plan), []);
-        assert!(plan.pool_size >= 200 && plan.lower_bound <= 200);
+        assert!(plan.pool_size() >= 200 && plan.lower_bound() <= 200);
         tilings += 1;
-        proven += u32::from(plan.pool_size == 200 && plan.proven_optimal);
+        proven += u32::from(plan.pool_size() == 200 && plan.proven_optimal());
         Ok(())
     })
     .budget_ms(500);
@@ -87,7 +87,7 @@ fn bytes_that_are_never_needed_are_not_reserved_either() {
     let problem = problem.build().unwrap();
     let plan = Planner::new().plan(&problem).unwrap();
     assert_eq!(verify(&problem, &plan), []);
-    assert_eq!((plan.pool_size, plan.lower_bound <= 12), (12, true));
+    assert_eq!((plan.pool_size(), plan.lower_bound() <= 12), (12, true));
 }
 
 /// One chunk in 23 is pinned where a packing at the bound has it. With these nodes, the search without repaired pins
@@ -97,9 +97,9 @@ fn pins_are_repaired_in_a_hard_problem() {
     let Some(csv) = shared("data/problems/challenging/E.1048576.csv") else { return };
     let plain = from_csv(&csv);
     let packing = Planner::new().plan(&plain).unwrap();
-    assert!(packing.proven_optimal);
+    assert!(packing.proven_optimal());
     let mut problem = Problem::builder();
-    for chunk in &packing.chunks {
+    for chunk in packing.chunks() {
         let pinned = problem.chunk(chunk.begin..chunk.end, chunk.size);
         if pinned.index() * 11 % 23 == 5 {
             problem.pin(pinned, PoolId::default(), chunk.offset);
@@ -108,5 +108,5 @@ fn pins_are_repaired_in_a_hard_problem() {
     let problem = problem.build().unwrap();
     let plan = Planner::new().limits(Limits::default().nodes(400_000)).plan(&problem).unwrap();
     assert_eq!(verify(&problem, &plan), []);
-    assert_eq!((plan.pool_size, plan.proven_optimal), (packing.pool_size, true));
+    assert_eq!((plan.pool_size(), plan.proven_optimal()), (packing.pool_size(), true));
 }

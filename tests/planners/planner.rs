@@ -31,11 +31,14 @@ fn the_built_in_network_is_the_real_one() {
     for (batch, bound) in [(1, 6_021_120), (128, 770_703_360)] {
         let sequence = mobilenet_v2(batch).unwrap();
         let plan = Planner::new().plan(&sequence).unwrap();
-        assert_eq!((plan.pool_size, plan.lower_bound), (bound, bound));
+        assert_eq!((plan.pool_size(), plan.lower_bound()), (bound, bound));
         assert_eq!(sequence.operators().len(), 100);
         let options = LoweringOptions::default().views(false).inplace(false);
         let plain = Planner::new().lowering(options).plan(&sequence).unwrap();
-        assert_eq!((plain.naive_size, plain.lower_bound), (52_015_392 * batch, 9_633_792 * batch));
+        assert_eq!(
+            (plain.naive_size(), plain.lower_bound()),
+            (52_015_392 * batch, 9_633_792 * batch)
+        );
     }
     assert!(matches!(mobilenet_v2(u64::MAX), Err(SequenceError::SizeOverflow { .. })));
 }
@@ -58,7 +61,9 @@ fn options_of_lowering_never_make_a_wrong_plan(
     for &strategy in Strategy::ALL {
         let plan = planner.clone().strategy(strategy).plan(&sequence).unwrap();
         assert_eq!(verify(&sequence, &plan), [], "{strategy}");
-        assert!(plan.pool_size.is_multiple_of(alignment) && plan.lower_bound <= plan.pool_size);
+        assert!(
+            plan.pool_size().is_multiple_of(alignment) && plan.lower_bound() <= plan.pool_size()
+        );
     }
 }
 
@@ -73,12 +78,12 @@ fn alignment_and_padding_of_the_planner_win() {
         let plan = planner.plan(&problem).unwrap();
         let asked = problem
             .clone()
-            .with_alignment(plan.alignment)
+            .with_alignment(plan.alignment())
             .unwrap()
-            .with_padding(plan.padding)
+            .with_padding(plan.padding())
             .unwrap();
         assert_eq!(verify(&asked, &plan), []);
-        plan.pool_size
+        plan.pool_size()
     };
     assert_eq!(pool(Planner::new()), 64);
     assert_eq!(pool(Planner::new().alignment(1)), 36);

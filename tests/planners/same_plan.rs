@@ -26,18 +26,20 @@ impl Digest {
 /// Everything that a framework takes from a plan.
 fn digest(plan: &Plan) -> u64 {
     let mut digest = Digest(0xcbf2_9ce4_8422_2325);
-    for number in [plan.pool_size, plan.lower_bound, plan.naive_size, plan.steps, plan.peak_step] {
+    for number in
+        [plan.pool_size(), plan.lower_bound(), plan.naive_size(), plan.steps(), plan.peak_step()]
+    {
         digest.add(&number.to_le_bytes());
     }
-    for chunk in &plan.chunks {
+    for chunk in plan.chunks() {
         for number in [chunk.id, chunk.size, chunk.begin, chunk.end, chunk.offset] {
             digest.add(&number.to_le_bytes());
         }
-        if !plan.pools.is_empty() {
+        if !plan.pools().is_empty() {
             digest.add(&chunk.pool.to_le_bytes());
         }
     }
-    for tensor in &plan.tensors {
+    for tensor in plan.tensors() {
         digest.add(tensor.name.as_bytes());
         let offset = match &tensor.place {
             TensorPlace::Pool { offset, .. } | TensorPlace::Supplied { offset, .. } => *offset,
@@ -100,7 +102,7 @@ fn every_plan_is_the_one_in_the_table() {
     let table = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/planners/same_plan.txt");
     let mut digests = BTreeMap::new();
     for (name, input) in inputs() {
-        let chunks = plan(&input, Strategy::FirstFit).unwrap().chunks.len();
+        let chunks = plan(&input, Strategy::FirstFit).unwrap().chunks().len();
         for &strategy in Strategy::ALL {
             // The min-cost flow between all pairs, and walks over all conflicts, are slow.
             let most = match strategy {
@@ -146,9 +148,9 @@ fn two_threads_find_the_same_pool_or_a_smaller_one() {
         for strategy in [Strategy::Best, Strategy::Optimal] {
             let one = plan(&input, strategy).unwrap();
             let two = Planner::new().strategy(strategy).limits(two).plan(&input).unwrap();
-            assert!(two.pool_size <= one.pool_size, "{name}, {strategy}");
-            if one.proven_optimal {
-                assert_eq!(two.pool_size, one.pool_size, "{name}, {strategy}");
+            assert!(two.pool_size() <= one.pool_size(), "{name}, {strategy}");
+            if one.proven_optimal() {
+                assert_eq!(two.pool_size(), one.pool_size(), "{name}, {strategy}");
             }
         }
     }

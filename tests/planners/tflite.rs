@@ -420,7 +420,7 @@ fn a_larger_tensor_comes_first_within_the_alignment() {
     problem.chunk(1..3, 4);
     let plan = Planner::new().strategy(memplan::Strategy::TfliteCpuArena);
     let plan = plan.plan(&problem.build().unwrap()).unwrap();
-    assert_eq!(plan.chunks.iter().map(|chunk| chunk.offset).collect::<Vec<_>>(), [64, 0]);
+    assert_eq!(plan.chunks().iter().map(|chunk| chunk.offset).collect::<Vec<_>>(), [64, 0]);
 }
 
 #[test]

@@ -17,9 +17,9 @@ fn planner() -> Planner<'static> {
 fn fit(step: &OpSequence, asked: Recomputing) -> Option<Box<RecomputedFit>> {
     match planner().plan_recomputed(step, asked).unwrap() {
         RecomputedPlan::Found(found) => {
-            assert!(found.plan.pool_size <= asked.capacity);
+            assert!(found.plan.pool_size() <= asked.capacity);
             assert!(verify(&found.sequence, &found.plan).is_empty());
-            assert_eq!(planner().plan(step).unwrap().pool_size, found.given_pool);
+            assert_eq!(planner().plan(step).unwrap().pool_size(), found.given_pool);
             let expanded = &found.recomputation.sequence;
             assert_eq!(expansion::check(step, expanded), Ok(found.recomputation.extra_cost));
             assert_eq!(found.is_reordered, !found.sequence.has_same_operators(expanded));
@@ -43,7 +43,7 @@ fn the_pool_of_what_is_found_fits() {
     let (mut twice, mut cheaper) = (0, 0);
     for _ in 0..30 {
         let step = random_step(&mut dice, 10);
-        let capacity = planner().plan(&step).unwrap().pool_size * 7 / 10;
+        let capacity = planner().plan(&step).unwrap().pool_size() * 7 / 10;
         let limits = memplan::Limits::default().nodes(3_000);
         let asked = Recomputing::new(capacity).limits(limits);
         let found = fit(&step, asked);
@@ -61,8 +61,8 @@ fn the_pool_of_what_is_found_fits() {
 #[test]
 fn what_fits_as_given_runs_as_given() {
     let step = random_step(&mut Dice(8), 10);
-    let pool = planner().plan(&step).unwrap().pool_size;
+    let pool = planner().plan(&step).unwrap().pool_size();
     let found = fit(&step, Recomputing::new(pool)).unwrap();
     assert!(found.is_proven() && found.recomputation.later.is_empty());
-    assert_eq!(found.plan.pool_size, pool);
+    assert_eq!(found.plan.pool_size(), pool);
 }

@@ -255,7 +255,7 @@ fn constants_that_are_widened_are_persistent() {
     assert_eq!(names, ["x", "y", "z"]);
     assert_eq!((found.arena.heap, found.arena.persistent), (0, 2 * 448));
     let plan = Planner::new().alignment(64).plan(&found.sequence).unwrap();
-    assert_eq!((plan.pool_size, verify(&found.sequence, &plan)), (192, vec![]));
+    assert_eq!((plan.pool_size(), verify(&found.sequence, &plan)), (192, vec![]));
 }
 
 /// The end of the slice is an input of the model.

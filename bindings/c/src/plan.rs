@@ -113,7 +113,7 @@ pub(crate) fn planned<'a>(
 
 /// The failure of a plan that exceeds the capacity.
 pub(crate) fn too_large(plan: &library::Plan, capacity: u64, words: &str) -> Failure {
-    let (taken, capacity) = (Size(plan.pool_size), Size(capacity));
+    let (taken, capacity) = (Size(plan.pool_size()), Size(capacity));
     let message = format!("the plan takes {taken}, and the capacity is {capacity}: {words}");
     Failure { status: Status::DoesNotFit, message }
 }
@@ -169,7 +169,7 @@ impl Plan {
             waits.into_iter().map(wait)
         };
         let waits = ordered.waits().into_iter().enumerate().flat_map(of_step).collect();
-        let bodies = plan.bodies.iter().filter_map(|planned| {
+        let bodies = plan.bodies().iter().filter_map(|planned| {
             let step = usize::try_from(planned.step).ok()?;
             let body = ordered.operators().get(step)?.bodies.get(planned.body)?;
             let workspace = placement.workspace(step).map_or(0, |bytes| bytes.start);
@@ -193,7 +193,7 @@ impl Plan {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn memplan_plan_pool_size(plan: *const Plan) -> u64 {
     // SAFETY: promised by the caller.
-    unsafe { reference(plan, "plan") }.map_or(0, |plan| plan.inner.pool_size)
+    unsafe { reference(plan, "plan") }.map_or(0, |plan| plan.inner.pool_size())
 }
 
 /// Returns a number of bytes that every plan with the same views, overwrites and copies needs; 0 for null. If it
@@ -205,7 +205,7 @@ pub unsafe extern "C" fn memplan_plan_pool_size(plan: *const Plan) -> u64 {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn memplan_plan_lower_bound(plan: *const Plan) -> u64 {
     // SAFETY: promised by the caller.
-    unsafe { reference(plan, "plan") }.map_or(0, |plan| plan.inner.lower_bound)
+    unsafe { reference(plan, "plan") }.map_or(0, |plan| plan.inner.lower_bound())
 }
 
 /// Returns 1 if the lower bound holds for all plans, because there was nothing to choose but places; otherwise, and
@@ -218,7 +218,7 @@ pub unsafe extern "C" fn memplan_plan_lower_bound(plan: *const Plan) -> u64 {
 pub unsafe extern "C" fn memplan_plan_bound_is_of_all_choices(plan: *const Plan) -> u32 {
     // SAFETY: promised by the caller.
     let plan = unsafe { reference(plan, "plan") };
-    plan.map_or(0, |plan| u32::from(plan.inner.scope == library::plan::Scope::AllChoices))
+    plan.map_or(0, |plan| u32::from(plan.inner.scope() == library::plan::Scope::AllChoices))
 }
 
 /// Returns the number of chunks; 0 for null. For a sequence, these are what its tensors and workspaces lie in.
@@ -229,7 +229,7 @@ pub unsafe extern "C" fn memplan_plan_bound_is_of_all_choices(plan: *const Plan)
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn memplan_plan_chunk_count(plan: *const Plan) -> usize {
     // SAFETY: promised by the caller.
-    unsafe { reference(plan, "plan") }.map_or(0, |plan| plan.inner.chunks.len())
+    unsafe { reference(plan, "plan") }.map_or(0, |plan| plan.inner.chunks().len())
 }
 
 /// Returns the number of tensors of the sequence; 0 for null and for a problem.
@@ -262,7 +262,7 @@ pub unsafe extern "C" fn memplan_plan_operator_count(plan: *const Plan) -> usize
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn memplan_plan_pool_count(plan: *const Plan) -> usize {
     // SAFETY: promised by the caller.
-    unsafe { reference(plan, "plan") }.map_or(0, |plan| plan.inner.pools.len().max(1))
+    unsafe { reference(plan, "plan") }.map_or(0, |plan| plan.inner.pools().len().max(1))
 }
 
 /// Writes the offset of every chunk in bytes. `n` is the number of chunks.
@@ -279,7 +279,7 @@ pub unsafe extern "C" fn memplan_plan_offsets(
     guard(|| {
         // SAFETY: promised by the caller.
         let Plan { inner: plan, .. } = unsafe { reference(plan, "plan") }?;
-        let offsets = plan.chunks.iter().map(|chunk| chunk.offset);
+        let offsets = plan.chunks().iter().map(|chunk| chunk.offset);
         // SAFETY: promised by the caller.
         unsafe { fill(out, n, offsets, "chunks") }
     })
@@ -300,7 +300,7 @@ pub unsafe extern "C" fn memplan_plan_overwritten(
     guard(|| {
         // SAFETY: promised by the caller.
         let Plan { inner: plan, .. } = unsafe { reference(plan, "plan") }?;
-        let overwritten = plan.chunks.iter().map(|chunk| {
+        let overwritten = plan.chunks().iter().map(|chunk| {
             let link = chunk.overwrites.and_then(|link| u32::try_from(link.chunk).ok());
             link.unwrap_or(NO_CHUNK)
         });
@@ -320,7 +320,7 @@ pub unsafe extern "C" fn memplan_plan_pools(plan: *const Plan, out: *mut u32, n:
     guard(|| {
         // SAFETY: promised by the caller.
         let Plan { inner: plan, .. } = unsafe { reference(plan, "plan") }?;
-        let pools = plan.chunks.iter().map(|chunk| u32::try_from(chunk.pool).unwrap_or(NO_CHUNK));
+        let pools = plan.chunks().iter().map(|chunk| u32::try_from(chunk.pool).unwrap_or(NO_CHUNK));
         // SAFETY: promised by the caller.
         unsafe { fill(out, n, pools, "chunks") }
     })
@@ -341,9 +341,9 @@ pub unsafe extern "C" fn memplan_plan_pool_sizes(
     guard(|| {
         // SAFETY: promised by the caller.
         let Plan { inner: plan, .. } = unsafe { reference(plan, "plan") }?;
-        let mut sizes: Vec<u64> = plan.pools.iter().map(|pool| pool.size).collect();
+        let mut sizes: Vec<u64> = plan.pools().iter().map(|pool| pool.size).collect();
         if sizes.is_empty() {
-            sizes.push(plan.pool_size);
+            sizes.push(plan.pool_size());
         }
         // SAFETY: promised by the caller.
         unsafe { fill(out, n, sizes.into_iter(), "pools") }

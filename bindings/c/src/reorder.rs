@@ -45,7 +45,7 @@ pub unsafe extern "C" fn memplan_plan_reordered(
         let found = options
             .observed(|observer| planner.observer(observer).plan_reordered(&given, limits))?;
         let fits = match options.capacity() {
-            Some(capacity) if found.plan.pool_size > capacity => {
+            Some(capacity) if found.plan.pool_size() > capacity => {
                 let words = "no order that fits was found";
                 Err(too_large(&found.plan, capacity, words))
             }

@@ -65,7 +65,7 @@ pub unsafe extern "C" fn memplan_plan_dim(
         // SAFETY: promised by the caller.
         let name = unsafe { named(name) }?;
         let unknown = || Failure::invalid(format!("the plan states no dimension '{name}'"));
-        let range = plan.inner.dims.get(&*name).ok_or_else(unknown)?;
+        let range = plan.inner.dims().get(&*name).ok_or_else(unknown)?;
         check(least, 1, "least")?;
         check(most, 1, "most")?;
         // SAFETY: promised by the caller, and checked.

@@ -68,10 +68,10 @@ impl Plan {
     /// The memory pattern of the runtime, for a plan of a model that was read for it.
     fn arena_entry(&self) -> PyResult<Option<ArenaEntry>> {
         let Given::Sequence(graph) = &self.given else { return Ok(None) };
-        if let Some(pattern) = graph.pattern.as_ref().filter(|_| self.inner.order.is_empty()) {
+        if let Some(pattern) = graph.pattern.as_ref().filter(|_| self.inner.order().is_empty()) {
             return Ok(Some(report::memory_pattern_entry(pattern, &self.inner)));
         }
-        let Some(model) = graph.model.as_ref().filter(|_| self.inner.order.is_empty()) else {
+        let Some(model) = graph.model.as_ref().filter(|_| self.inner.order().is_empty()) else {
             return Ok(None);
         };
         let (present, faults) = match &model.present {
@@ -84,11 +84,11 @@ impl Plan {
 
     fn made_tensors<'py>(&self, make: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyDict>> {
         let tensors = PyDict::new(make.py());
-        for tensor in &self.inner.tensors {
+        for tensor in self.inner.tensors() {
             let (kind, of, offset) = match &tensor.place {
                 TensorPlace::Pool { chunk, offset } => {
-                    let pool = self.inner.chunks.get(*chunk).map(|chunk| chunk.pool);
-                    let pool = pool.and_then(|pool| self.inner.pools.get(pool));
+                    let pool = self.inner.chunks().get(*chunk).map(|chunk| chunk.pool);
+                    let pool = pool.and_then(|pool| self.inner.pools().get(pool));
                     ("pool", pool.map(|pool| &*pool.name), *offset)
                 }
                 TensorPlace::Supplied { tensor, offset } => ("supplied", Some(&**tensor), *offset),
@@ -106,7 +106,7 @@ impl Plan {
         let mut options = self.options.clone();
         // The operator hands these to its body.
         options.lowering = options.lowering.inputs_in_pool(false).weights_in_pool(false);
-        for planned in &self.inner.bodies {
+        for planned in self.inner.bodies() {
             let PlannedBody { step, body, .. } = planned;
             let operator = usize::try_from(*step).ok().and_then(|step| graph.operators().get(step));
             let sequence = operator.and_then(|operator| operator.bodies.get(*body));
@@ -145,7 +145,7 @@ impl Plan {
 
     fn page(&self, title: &str) -> PyResult<String> {
         let lowered =
-            self.options.planner().alignment(self.inner.alignment).padding(self.inner.padding);
+            self.options.planner().alignment(self.inner.alignment()).padding(self.inner.padding());
         let problem = lowered.lower(self.given.input()).map_err(value_error)?.problem;
         let plans = std::slice::from_ref(&self.inner);
         let sheet = MapSheet::new(plans, self.steps(), &problem);
@@ -180,9 +180,9 @@ impl Plan {
     fn from_json(py: Python<'_>, text: &str, input: Given) -> PyResult<Self> {
         let plan = guarded(py, || read_json_plan(text.as_bytes()).map_err(value_error))?;
         if let Given::Problem(problem) = &input
-            && problem.len() != plan.chunks.len()
+            && problem.len() != plan.chunks().len()
         {
-            let (found, wanted) = (plan.chunks.len(), problem.len());
+            let (found, wanted) = (plan.chunks().len(), problem.len());
             let found = memplan::report::count(found as u64, "chunk");
             let words = format!("the plan has {found}, but the problem has {wanted}");
             return Err(value_error(words));
@@ -207,75 +207,75 @@ impl Plan {
     /// The bytes to reserve.
     #[getter]
     fn pool_size(&self) -> u64 {
-        self.inner.pool_size
+        self.inner.pool_size()
     }
 
     /// Bytes that every plan within the scope needs.
     #[getter]
     fn lower_bound(&self) -> u64 {
-        self.inner.lower_bound
+        self.inner.lower_bound()
     }
 
     /// True if no smaller pool exists within the scope.
     #[getter]
     fn proven_optimal(&self) -> bool {
-        self.inner.proven_optimal
+        self.inner.proven_optimal()
     }
 
     /// The plans that the lower bound and the proof speak of: `all_choices`, or `these_choices`, the plans
     /// with the same views, overwrites and copies.
     #[getter]
     fn scope(&self) -> &'static str {
-        self.inner.scope.name()
+        self.inner.scope().name()
     }
 
     /// The total in bytes with one buffer per chunk.
     #[getter]
     fn naive_size(&self) -> u64 {
-        self.inner.naive_size
+        self.inner.naive_size()
     }
 
     /// The alignment of the offsets in bytes.
     #[getter]
     fn alignment(&self) -> u64 {
-        self.inner.alignment
+        self.inner.alignment()
     }
 
     /// Bytes added to every chunk.
     #[getter]
     fn padding(&self) -> u64 {
-        self.inner.padding
+        self.inner.padding()
     }
 
     /// The number of steps.
     #[getter]
     #[pyo3(name = "steps")]
     fn step_count(&self) -> u64 {
-        self.inner.steps
+        self.inner.steps()
     }
 
     /// The first step at which the most bytes are alive.
     #[getter]
     fn peak_step(&self) -> u64 {
-        self.inner.peak_step
+        self.inner.peak_step()
     }
 
     /// The sizes of dimensions for all of which the plan holds, each a pair of the smallest and the largest.
     #[getter]
     fn dims(&self) -> BTreeMap<String, (u64, u64)> {
-        pairs(&self.inner.dims)
+        pairs(self.inner.dims())
     }
 
     /// The strategy, or None if it is not known.
     #[getter]
     fn strategy(&self) -> Option<&'static str> {
-        self.inner.strategy.map(memplan::Strategy::name)
+        self.inner.strategy().map(memplan::Strategy::name)
     }
 
     /// The strategy that won, if several were tried.
     #[getter]
     fn winner(&self) -> Option<&'static str> {
-        self.inner.winner.map(memplan::Strategy::name)
+        self.inner.winner().map(memplan::Strategy::name)
     }
 
     /// True if Ctrl-C ended the search: this is the best plan that was found until then.
@@ -287,32 +287,32 @@ impl Plan {
     /// The steps of the input in the order that this is a plan for; empty if that is the order given.
     #[getter]
     fn order(&self) -> Vec<usize> {
-        self.inner.order.clone()
+        self.inner.order().to_vec()
     }
 
     /// The offset of every chunk in bytes: a `memoryview` of unsigned 64-bit integers.
     #[getter]
     fn offsets<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        view(py, self.inner.chunks.iter().map(|chunk| chunk.offset))
+        view(py, self.inner.chunks().iter().map(|chunk| chunk.offset))
     }
 
     /// The size of every chunk in bytes: a `memoryview` of unsigned 64-bit integers.
     #[getter]
     fn sizes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        view(py, self.inner.chunks.iter().map(|chunk| chunk.size))
+        view(py, self.inner.chunks().iter().map(|chunk| chunk.size))
     }
 
     /// The chunk that each one is written over, by its place, or None.
     #[getter]
     fn overwritten(&self) -> Vec<Option<usize>> {
-        self.inner.chunks.iter().map(|chunk| chunk.overwrites.map(|link| link.chunk)).collect()
+        self.inner.chunks().iter().map(|chunk| chunk.overwrites.map(|link| link.chunk)).collect()
     }
 
     /// The chunks that lie inside others and are their bytes there: `(chunk, whole, offset, low, size)`, with the bytes
     /// `[low, low + size)` of the chunk that do. All of them do, unless an operator gathers a view.
     #[getter]
     fn parts(&self) -> Vec<(usize, usize, u64, u64, u64)> {
-        let parts = self.inner.parts.iter();
+        let parts = self.inner.parts().iter();
         parts.map(|part| (part.chunk, part.whole, part.offset, part.low, part.size)).collect()
     }
 
@@ -320,7 +320,7 @@ impl Plan {
     #[getter]
     fn pool_sizes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let sizes = PyDict::new(py);
-        for pool in &self.inner.pools {
+        for pool in self.inner.pools() {
             sizes.set_item(&*pool.name, pool.size)?;
         }
         Ok(sizes)
@@ -329,21 +329,21 @@ impl Plan {
     /// The name of the pool that each chunk lies in; empty if there is one without a name.
     #[getter]
     fn chunk_pools(&self) -> Vec<&str> {
-        let pools = &self.inner.pools;
+        let pools = self.inner.pools();
         let of = |chunk: &PlannedChunk| pools.get(chunk.pool).map(|pool| &*pool.name);
-        self.inner.chunks.iter().filter_map(of).collect()
+        self.inner.chunks().iter().filter_map(of).collect()
     }
 
     /// The bytes that operators move to and from the chunks, each times its cost in the pool of the chunk.
     #[getter]
     fn traffic(&self) -> u128 {
-        self.inner.traffic
+        self.inner.traffic()
     }
 
     /// The names of the chunks.
     #[getter]
     fn chunk_names(&self) -> Vec<&str> {
-        self.inner.chunks.iter().map(|chunk| &*chunk.name).collect()
+        self.inner.chunks().iter().map(|chunk| &*chunk.name).collect()
     }
 
     /// Returns the result of `make(tensor, size, kind, offset, name)` returns for every tensor, by name. `kind` is
@@ -434,7 +434,7 @@ impl Plan {
         guarded(py, || {
             let summary = report::summary(&self.inner, self.steps(), &self.rules());
             let escaped = summary.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
-            let map = if self.inner.chunks.len() > MAX_DRAWN {
+            let map = if self.inner.chunks().len() > MAX_DRAWN {
                 "<p>The map is too large for a notebook: save_html(path) writes it.</p>".to_owned()
             } else {
                 let options = SvgOptions::fitting(&self.inner);
@@ -449,7 +449,7 @@ impl Plan {
     }
 
     fn __len__(&self) -> usize {
-        self.inner.chunks.len()
+        self.inner.chunks().len()
     }
 
     fn __eq__(&self, other: &Self) -> bool {
@@ -457,8 +457,8 @@ impl Plan {
     }
 
     fn __hash__(&self) -> u64 {
-        let offsets: Vec<u64> = self.inner.chunks.iter().map(|chunk| chunk.offset).collect();
-        hash((self.inner.pool_size, offsets))
+        let offsets: Vec<u64> = self.inner.chunks().iter().map(|chunk| chunk.offset).collect();
+        hash((self.inner.pool_size(), offsets))
     }
 
     fn __copy__(&self) -> Self {
@@ -476,13 +476,13 @@ impl Plan {
     }
 
     fn __repr__(&self) -> String {
-        let (pool, bound) = (self.inner.pool_size, self.inner.lower_bound);
-        let proven = match (self.inner.proven_optimal, self.inner.scope) {
+        let (pool, bound) = (self.inner.pool_size(), self.inner.lower_bound());
+        let proven = match (self.inner.proven_optimal(), self.inner.scope()) {
             (false, _) => "",
             (true, Scope::AllChoices) => ", proven optimal",
             (true, _) => ", proven optimal with these choices",
         };
-        let chunks = self.inner.chunks.len();
+        let chunks = self.inner.chunks().len();
         format!("<memplan.Plan: {chunks} chunks in {pool} bytes, lower bound {bound}{proven}>")
     }
 }

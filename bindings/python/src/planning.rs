@@ -147,7 +147,7 @@ pub(crate) fn verify(
                 }
             }
         }
-        if found.len() > 1 && plan.strategy.is_none() {
+        if found.len() > 1 && plan.strategy().is_none() {
             // A pool below its bound follows from the overlaps.
             found.retain(|violation| !matches!(violation, Violation::BoundAbovePool { .. }));
         }

@@ -87,7 +87,7 @@ pub(crate) fn recompute(
                 peak: Some(of.peak),
                 peak_bound: of.peak_bound,
                 proven,
-                least: fit.plan.pool_size,
+                least: fit.plan.pool_size(),
                 plan: Some(Plan::new(
                     fit.plan,
                     Given::Sequence(expanded.0.clone()),

@@ -158,8 +158,8 @@ pub fn is_recording(bytes: &[u8], format: Format) -> bool {
 /// ]}"#;
 /// let recorded = recording::read(profile.as_bytes(), Format::Json, None)?;
 /// assert_eq!(recorded.recording.device, "cpu");
-/// assert_eq!(recorded.allocated()?.pool_size, 1664);
-/// assert_eq!(Planner::new().plan(&recorded.problem)?.pool_size, 1024);
+/// assert_eq!(recorded.allocated()?.pool_size(), 1664);
+/// assert_eq!(Planner::new().plan(&recorded.problem)?.pool_size(), 1024);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///

@@ -109,10 +109,10 @@ pub fn unwritten(frame: &Frame<'_>, output: usize) -> BTreeSet<u64> {
     };
     // The chunk of a tensor, and its first byte there.
     let place = |tensor: &str| {
-        let planned = frame.plan.tensors.iter().find(|planned| &*planned.name == tensor)?;
+        let planned = frame.plan.tensors().iter().find(|planned| &*planned.name == tensor)?;
         match planned.place {
             TensorPlace::Pool { chunk, offset } => {
-                Some((chunk, offset.checked_sub(frame.plan.chunks[chunk].offset)?))
+                Some((chunk, offset.checked_sub(frame.plan.chunks()[chunk].offset)?))
             }
             _ => None,
         }
@@ -133,7 +133,7 @@ pub fn unwritten(frame: &Frame<'_>, output: usize) -> BTreeSet<u64> {
                 let places = place(frame.name(input)).zip(place(frame.name(output)));
                 // A part may be several inputs beside each other.
                 let is_part = places.is_some_and(|((chunk, low), (whole, _))| {
-                    frame.plan.parts.iter().any(|part| {
+                    frame.plan.parts().iter().any(|part| {
                         (part.chunk, part.whole) == (chunk, whole)
                             && part.offset <= gather.offset
                             && gather.offset + frame.size(input) <= part.offset + part.size

@@ -76,7 +76,7 @@ fn run(network: &mut Network) -> (usize, Vec<Value>) {
 fn run_in_pool(network: &mut Network, outputs: &[Vec<u8>]) -> Peaks {
     let plan = Planner::new().alignment(64).plan(network.sequence()).expect("a plan");
     let inputs = network.inputs(SEED);
-    let size = usize::try_from(plan.pool_size).expect("a pool that fits in memory");
+    let size = usize::try_from(plan.pool_size()).expect("a pool that fits in memory");
     let mut peaks =
         Peaks { own: 0, own_optimized: 0, pool: size, in_pool: 0, in_pool_without_copies: 0 };
     let before = ALLOCATOR.current_usage();

@@ -22,7 +22,7 @@ fn plan(network: &Network, strategy: Strategy, options: LoweringOptions) -> Plan
 }
 
 fn run_in_pool(network: &Network, plan: &Plan, inputs: &Inputs) -> Vec<Vec<u8>> {
-    let mut pool = Pool::new(usize::try_from(plan.pool_size).unwrap());
+    let mut pool = Pool::new(usize::try_from(plan.pool_size()).unwrap());
     network.run_in_pool(plan, inputs, &mut pool);
     network.outputs_in_pool(plan, inputs, &pool)
 }
@@ -45,10 +45,10 @@ fn expected(network: &Network, inputs: &Inputs) -> Vec<Vec<u8>> {
 /// Moves a chunk onto another one.
 fn moved(plan: &Plan, chunk: usize, onto: usize) -> Plan {
     let mut plan = plan.clone();
-    let (from, to) = (plan.chunks[chunk].offset, plan.chunks[onto].offset);
-    plan.chunks[chunk].offset = to;
-    plan.pool_size += plan.chunks[chunk].size;
-    for tensor in &mut plan.tensors {
+    let (from, to) = (plan.chunks()[chunk].offset, plan.chunks()[onto].offset);
+    plan.chunks_mut()[chunk].offset = to;
+    *plan.number_mut("pool_size") += plan.chunks()[chunk].size;
+    for tensor in plan.tensors_mut() {
         if let TensorPlace::Pool { chunk: of, offset } = &mut tensor.place
             && *of == chunk
         {
@@ -61,7 +61,7 @@ fn moved(plan: &Plan, chunk: usize, onto: usize) -> Plan {
 /// Pairs of chunks of which the first, if it were moved onto the second, would overwrite bytes that
 /// are still to be read.
 fn clashes(plan: &Plan) -> Vec<(usize, usize)> {
-    let chunks = || plan.chunks.iter().enumerate();
+    let chunks = || plan.chunks().iter().enumerate();
     let pairs = chunks().flat_map(|(a, chunk)| {
         let waits = move |(_, other): &(usize, &memplan::PlannedChunk)| {
             other.begin < chunk.begin && chunk.begin + 1 < other.end
@@ -77,7 +77,7 @@ fn the_small_network_has_all_that_a_plan_can_do() {
     let plan = plan(&network, Strategy::Pushdown, options(true, true));
     let size = |name| plan.tensor(name).map(|tensor| tensor.size);
     let overwrites = |inner: bool| {
-        plan.chunks
+        plan.chunks()
             .iter()
             .any(|chunk| chunk.overwrites.is_some_and(|link| (link.offset > 0) == inner))
     };
@@ -146,7 +146,7 @@ fn concatenations_need_no_copy(#[case] name: &str, #[case] inputs: usize, #[case
     let expected = expected(&network, &given);
     let planner = Planner::new().alignment(64);
     let plan = planner.plan(network.sequence()).unwrap();
-    assert_eq!((plan.parts.len(), plan.not_copied()), (inputs, bytes), "{name}");
+    assert_eq!((plan.parts().len(), plan.not_copied()), (inputs, bytes), "{name}");
     assert!(run_in_pool(&network, &plan, &given) == expected, "{name}");
 }
 
@@ -200,14 +200,14 @@ fn the_bits_are_right_where_execution_finds_no_fault(#[values(true, false)] inpl
     let expected = expected(&network, &inputs);
     let plan = plan(&network, Strategy::Pushdown, options(true, inplace));
     let (mut right, mut wrong) = (0, 0);
-    let chunks = 0..plan.chunks.len();
+    let chunks = 0..plan.chunks().len();
     for (chunk, onto) in chunks.clone().flat_map(|a| chunks.clone().map(move |b| (a, b))) {
         let moved = moved(&plan, chunk, onto);
         let violations = execute(network.sequence(), &moved);
         let harms =
             |violation: &Violation| !matches!(violation, Violation::WrittenOverInput { .. });
         let is_same = run_in_pool(&network, &moved, &inputs) == expected;
-        let label = || format!("{} on {}", plan.chunks[chunk].name, plan.chunks[onto].name);
+        let label = || format!("{} on {}", plan.chunks()[chunk].name, plan.chunks()[onto].name);
         assert_eq!(!violations.iter().any(harms), is_same, "{}: {violations:#?}", label());
         *(if is_same { &mut right } else { &mut wrong }) += 1;
     }
@@ -226,7 +226,7 @@ fn a_wrong_plan_of_a_real_network_gives_other_bits(#[case] name: &str) {
     let clashes = clashes(&plan);
     for (chunk, onto) in [clashes[0], clashes[clashes.len() / 2], clashes[clashes.len() - 1]] {
         let wrong = moved(&plan, chunk, onto);
-        let label = || format!("{} on {}", plan.chunks[chunk].name, plan.chunks[onto].name);
+        let label = || format!("{} on {}", plan.chunks()[chunk].name, plan.chunks()[onto].name);
         assert!(run_in_pool(&network, &wrong, &inputs) != expected, "{}", label());
     }
 }

@@ -162,7 +162,7 @@ impl Network {
         let by_name: HashMap<&str, TensorId> =
             self.ids().map(|id| (&*self.tensor(id).name, id)).collect();
         let mut places: Vec<Place> = self.ids().map(|id| Place::Input(id, 0)).collect();
-        for tensor in &plan.tensors {
+        for tensor in plan.tensors() {
             places[by_name[&*tensor.name].index()] = match &tensor.place {
                 TensorPlace::Pool { offset, .. } => Place::Pool(index(*offset)),
                 TensorPlace::Supplied { tensor, offset } => {

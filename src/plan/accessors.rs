@@ -1,0 +1,281 @@
+//! What a plan says: one method per field.
+
+use std::collections::BTreeMap;
+
+use crate::{
+    Bytes, Step, Strategy,
+    plan::{
+        Plan, PlannedBody, PlannedChunk, PlannedCopies, PlannedPart, PlannedPool, PlannedReserve,
+        PlannedTensor, PlannedWindow, Scope,
+    },
+    sequence::DimRange,
+};
+
+impl Plan {
+    /// The strategy that planned it, if known: a CSV file does not name it.
+    #[must_use]
+    pub const fn strategy(&self) -> Option<Strategy> {
+        self.strategy
+    }
+
+    /// The strategy that won, if several were tried.
+    #[must_use]
+    pub const fn winner(&self) -> Option<Strategy> {
+        self.winner
+    }
+
+    /// The number of bytes that the framework must reserve.
+    #[must_use]
+    pub const fn pool_size(&self) -> Bytes {
+        self.pool_size
+    }
+
+    /// A lower bound in bytes: no plan within [`Plan::scope`] can be smaller.
+    #[must_use]
+    pub const fn lower_bound(&self) -> Bytes {
+        self.lower_bound
+    }
+
+    /// True if no smaller pool exists within [`Plan::scope`].
+    #[must_use]
+    pub const fn proven_optimal(&self) -> bool {
+        self.proven_optimal
+    }
+
+    /// The plans that the lower bound holds for.
+    #[must_use]
+    pub const fn scope(&self) -> Scope {
+        self.scope
+    }
+
+    /// In the answer that no plan fits: the bytes that every plan needs, whatever it chooses, if they exceed the
+    /// capacity; see [`Planner::content_bound`](crate::Planner::content_bound). No file holds them.
+    #[must_use]
+    pub const fn content_bound(&self) -> Option<Bytes> {
+        self.content_bound
+    }
+
+    /// A lower bound that a file states and that counting did not confirm; see
+    /// [`Plan::with_counted_bound`].
+    #[must_use]
+    pub const fn claimed_bound(&self) -> Option<Bytes> {
+        self.claimed_bound
+    }
+
+    /// The total with one buffer per chunk, in bytes. The bodies of an operator count as its workspace.
+    #[must_use]
+    pub const fn naive_size(&self) -> Bytes {
+        self.naive_size
+    }
+
+    /// Alignment of the pool and of all roots, in bytes.
+    #[must_use]
+    pub const fn alignment(&self) -> Bytes {
+        self.alignment
+    }
+
+    /// Bytes added to the size of every chunk.
+    #[must_use]
+    pub const fn padding(&self) -> Bytes {
+        self.padding
+    }
+
+    /// The number of steps.
+    #[must_use]
+    pub const fn steps(&self) -> Step {
+        self.steps
+    }
+
+    /// The first step at which the most bytes are alive, as [`Bound`](crate::problem::Bound) defines it; 0 if there are
+    /// several streams.
+    #[must_use]
+    pub const fn peak_step(&self) -> Step {
+        self.peak_step
+    }
+
+    /// With several streams, the chunks that are alive together and take the most bytes, by their places in
+    /// [`Plan::chunks`]. Empty with one stream: those chunks are the ones alive at the peak step.
+    #[must_use]
+    pub const fn peak(&self) -> &[usize] {
+        self.peak.as_slice()
+    }
+
+    /// The chunks, in the order of the problem.
+    #[must_use]
+    pub const fn chunks(&self) -> &[PlannedChunk] {
+        self.chunks.as_slice()
+    }
+
+    /// The tensors, in the order of the sequence; empty for a plan of a bare problem.
+    #[must_use]
+    pub const fn tensors(&self) -> &[PlannedTensor] {
+        self.tensors.as_slice()
+    }
+
+    /// The sizes of the shared objects in bytes, if the strategy answers with objects.
+    #[must_use]
+    pub const fn objects(&self) -> &[Bytes] {
+        self.objects.as_slice()
+    }
+
+    /// The order of the operators that this is a plan for: the steps of the sequence as they are to
+    /// run, for [`OpSequence::permuted`](crate::OpSequence::permuted). Empty if that is the order given. All steps of the plan
+    /// count in this order.
+    #[must_use]
+    pub const fn order(&self) -> &[usize] {
+        self.order.as_slice()
+    }
+
+    /// The plans of the sequences that operators run, by step and then in the order of the
+    /// operator's list.
+    #[must_use]
+    pub const fn bodies(&self) -> &[PlannedBody] {
+        self.bodies.as_slice()
+    }
+
+    /// The pools; empty if the problem is [unconstrained](crate::Problem::is_unconstrained).
+    #[must_use]
+    pub const fn pools(&self) -> &[PlannedPool] {
+        self.pools.as_slice()
+    }
+
+    /// The chunks that lie inside others and share their bytes.
+    #[must_use]
+    pub const fn parts(&self) -> &[PlannedPart] {
+        self.parts.as_slice()
+    }
+
+    /// The steps in which chunks need only some of their bytes, by chunk and then by step.
+    #[must_use]
+    pub const fn windows(&self) -> &[PlannedWindow] {
+        self.windows.as_slice()
+    }
+
+    /// The chunks whose places the problem or the caller gives, by their places in [`Plan::chunks`], ascending.
+    #[must_use]
+    pub const fn pinned(&self) -> &[usize] {
+        self.pinned.as_slice()
+    }
+
+    /// The bytes of the pools that no chunk may touch.
+    #[must_use]
+    pub const fn reserved(&self) -> &[PlannedReserve] {
+        self.reserved.as_slice()
+    }
+
+    /// The copies that make the pool smaller: views and gathered inputs that have memory of their own.
+    #[must_use]
+    pub const fn copies(&self) -> &PlannedCopies {
+        &self.copies
+    }
+
+    /// The cost of the traffic: the bytes that operators move to and from the chunks, each times
+    /// the cost of its pool.
+    #[must_use]
+    pub const fn traffic(&self) -> u128 {
+        self.traffic
+    }
+
+    /// The dimensions whose sizes may differ from run to run, by name: the plan holds for every run with these
+    /// sizes, and its own are the largest. Empty if there is one size each.
+    #[must_use]
+    pub const fn dims(&self) -> &BTreeMap<Box<str>, DimRange> {
+        &self.dims
+    }
+
+    /// The names that operators of the sequence read, but that no operator produces and nobody declared. They count as
+    /// weights, outside the pool.
+    #[must_use]
+    pub const fn undeclared(&self) -> &[Box<str>] {
+        self.undeclared.as_slice()
+    }
+
+    /// True if the operators were not given in execution order; steps count in the sorted order.
+    #[must_use]
+    pub const fn is_sorted(&self) -> bool {
+        self.is_sorted
+    }
+}
+
+// Not a part of the interface: tests spoil plans with them.
+impl Plan {
+    /// A number by the name of its field.
+    #[doc(hidden)]
+    pub fn number_mut(&mut self, field: &str) -> &mut u64 {
+        match field {
+            "alignment" => &mut self.alignment,
+            "lower_bound" => &mut self.lower_bound,
+            "naive_size" => &mut self.naive_size,
+            "padding" => &mut self.padding,
+            "peak_step" => &mut self.peak_step,
+            "pool_size" => &mut self.pool_size,
+            "steps" => &mut self.steps,
+            _ => unreachable!("no number '{field}'"),
+        }
+    }
+
+    #[doc(hidden)]
+    pub const fn proven_optimal_mut(&mut self) -> &mut bool {
+        &mut self.proven_optimal
+    }
+
+    #[doc(hidden)]
+    pub const fn content_bound_mut(&mut self) -> &mut Option<Bytes> {
+        &mut self.content_bound
+    }
+
+    #[doc(hidden)]
+    pub const fn peak_mut(&mut self) -> &mut Vec<usize> {
+        &mut self.peak
+    }
+
+    #[doc(hidden)]
+    pub const fn chunks_mut(&mut self) -> &mut Vec<PlannedChunk> {
+        &mut self.chunks
+    }
+
+    #[doc(hidden)]
+    pub const fn tensors_mut(&mut self) -> &mut Vec<PlannedTensor> {
+        &mut self.tensors
+    }
+
+    #[doc(hidden)]
+    pub const fn objects_mut(&mut self) -> &mut Vec<Bytes> {
+        &mut self.objects
+    }
+
+    #[doc(hidden)]
+    pub const fn bodies_mut(&mut self) -> &mut Vec<PlannedBody> {
+        &mut self.bodies
+    }
+
+    #[doc(hidden)]
+    pub const fn pools_mut(&mut self) -> &mut Vec<PlannedPool> {
+        &mut self.pools
+    }
+
+    #[doc(hidden)]
+    pub const fn parts_mut(&mut self) -> &mut Vec<PlannedPart> {
+        &mut self.parts
+    }
+
+    #[doc(hidden)]
+    pub const fn windows_mut(&mut self) -> &mut Vec<PlannedWindow> {
+        &mut self.windows
+    }
+
+    #[doc(hidden)]
+    pub const fn pinned_mut(&mut self) -> &mut Vec<usize> {
+        &mut self.pinned
+    }
+
+    #[doc(hidden)]
+    pub const fn reserved_mut(&mut self) -> &mut Vec<PlannedReserve> {
+        &mut self.reserved
+    }
+
+    #[doc(hidden)]
+    pub const fn traffic_mut(&mut self) -> &mut u128 {
+        &mut self.traffic
+    }
+}
