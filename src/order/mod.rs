@@ -56,7 +56,7 @@ mod windows;
 
 use crate::sets::{self, narrow};
 use crate::{
-    Bytes, Limits, Observer, OpSequence, ProblemError, SequenceError,
+    Bytes, Limits, Observer, OpSequence, PlanError, ProblemError, SequenceError,
     effort::Effort,
     lower::{
         Grain, LoweringOptions, Placing, chunk_graph, content_bound, has_shared_content,
@@ -188,18 +188,6 @@ impl Reordered {
     }
 }
 
-/// A sequence cannot be reordered.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum ReorderError {
-    /// The sequence cannot be lowered.
-    #[error(transparent)]
-    Sequence(#[from] SequenceError),
-    /// The alignment or padding is invalid.
-    #[error(transparent)]
-    Problem(#[from] ProblemError),
-}
-
 /// Searches for the order of the operators that needs the fewest bytes.
 ///
 /// ```
@@ -234,7 +222,7 @@ pub enum ReorderError {
 pub fn reorder(
     sequence: &OpSequence,
     options: &ReorderOptions<'_>,
-) -> Result<Reordered, ReorderError> {
+) -> Result<Reordered, PlanError> {
     if sequence.streams() > 1 {
         return Err(SequenceError::SeveralStreams.into());
     }
@@ -281,7 +269,7 @@ pub fn reorder(
 pub(crate) fn peak(
     sequence: &OpSequence,
     options: &ReorderOptions<'_>,
-) -> Result<Bytes, ReorderError> {
+) -> Result<Bytes, PlanError> {
     let Placing { alignment, padding } = options.placing;
     if !alignment.is_power_of_two() {
         return Err(ProblemError::Alignment { alignment }.into());

@@ -108,6 +108,10 @@ pub enum PlanError {
          pool more bytes"
     )]
     NoPlanFound,
+    /// The sum of the costs of all operators, each counted twice, exceeds 64 bits, so that no recomputation can be
+    /// looked for.
+    #[error("twice the sum of the costs of all operators is more than 64 bits hold")]
+    CostOverflow,
     /// The search proved that no plan exists.
     #[error("no plan exists: the pools are too small for these chunks (proven)")]
     Infeasible,

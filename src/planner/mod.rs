@@ -20,7 +20,7 @@ use tracing::{debug, info};
 pub use cache::PlanCache;
 pub use compare::{Comparison, ComparisonRow, LeftOut, Measurement};
 pub use fit::PlanFit;
-pub use recomputed::{RecomputedFit, RecomputedPlan, RecomputedPlanError, Recomputing};
+pub use recomputed::{RecomputedFit, RecomputedPlan, Recomputing};
 pub use reordered::ReorderedPlan;
 pub use traffic_baseline::TrafficReference;
 

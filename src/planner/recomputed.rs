@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use crate::{
     Bytes, Limits, OpSequence, Plan, PlanError, Planner,
-    recompute::{Curve, Recomputation, Recompute, RecomputeError, Recomputed},
+    recompute::{Curve, Recomputation, Recompute, Recomputed},
     verify::verify,
 };
 
@@ -87,18 +87,6 @@ impl RecomputedFit {
     }
 }
 
-/// Recomputation cannot be planned.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum RecomputedPlanError {
-    /// A sequence cannot be planned.
-    #[error(transparent)]
-    Plan(#[from] PlanError),
-    /// A sequence cannot be recomputed.
-    #[error(transparent)]
-    Recompute(#[from] RecomputeError),
-}
-
 /// The most budgets that are tried. The peak of one that fits may lead to a pool that does not.
 const BUDGETS: usize = 6;
 
@@ -126,9 +114,9 @@ impl Planner<'_> {
         &self,
         sequence: &OpSequence,
         asked: Recomputing,
-    ) -> Result<RecomputedPlan, RecomputedPlanError> {
+    ) -> Result<RecomputedPlan, PlanError> {
         if !self.memories.pools.is_empty() {
-            return Err(PlanError::OrderInPools.into());
+            return Err(PlanError::OrderInPools);
         }
         let start = Instant::now();
         let given_pool = self.plan(sequence)?.pool_size;
@@ -186,10 +174,10 @@ impl Planner<'_> {
         sequence: &OpSequence,
         points: usize,
         limits: Limits,
-    ) -> Result<Curve, RecomputedPlanError> {
+    ) -> Result<Curve, PlanError> {
         let flat = self.flatten(sequence)?;
         let search = self.recompute().limits(limits);
-        Ok(search.curve_flat(sequence, &flat.sequence, points)?)
+        search.curve_flat(sequence, &flat.sequence, points)
     }
 
     /// A search that counts bytes as this planner does.
@@ -221,7 +209,7 @@ enum Tried {
 
 impl Attempt<'_> {
     /// Searches for a peak within a budget and plans what is found.
-    fn run(&self, budget: Bytes, start: Instant) -> Result<Tried, RecomputedPlanError> {
+    fn run(&self, budget: Bytes, start: Instant) -> Result<Tried, PlanError> {
         let search = self.planner.recompute().capacity(budget);
         let search = search.limits(self.asked.limits.after(start));
         let recomputation = match search.run_flat(self.sequence, self.flat)? {

@@ -9,7 +9,7 @@ use super::choices::{MAX_SETS_OF, MAX_SIZE};
 use crate::{
     Limits, OpSequence, Plan, PlanError, Planner,
     lower::optional_ties,
-    order::{ReorderError, ReorderOptions, Reordered, peak, reorder},
+    order::{ReorderOptions, Reordered, peak, reorder},
 };
 
 /// The nodes of a brief search for an order, and for a plan in the best of them.
@@ -274,14 +274,5 @@ impl ReorderedPlan {
         let flat = planner.flatten(&permuted)?;
         reordered.take(order, peak(&flat.sequence, &planner.orders(&self.given))?);
         planner.plan_found(given, reordered, self.given)
-    }
-}
-
-impl From<ReorderError> for PlanError {
-    fn from(error: ReorderError) -> Self {
-        match error {
-            ReorderError::Sequence(error) => Self::Sequence(error),
-            ReorderError::Problem(error) => Self::Problem(error),
-        }
     }
 }

@@ -2,9 +2,9 @@
 
 use crate::effort::Effort;
 use crate::{
-    Bytes, OpSequence,
+    Bytes, OpSequence, PlanError,
     recompute::{
-        Recomputation, Recompute, RecomputeError, bound,
+        Recomputation, Recompute, bound,
         found::Sequences,
         model::Model,
         repair::Trials,
@@ -59,7 +59,7 @@ pub fn curve(
     sequence: &OpSequence,
     options: &Recompute<'_>,
     points: usize,
-) -> Result<Curve, RecomputeError> {
+) -> Result<Curve, PlanError> {
     options.curve_flat(sequence, sequence, points)
 }
 
@@ -77,7 +77,7 @@ impl Recompute<'_> {
         given: &OpSequence,
         flat: &OpSequence,
         points: usize,
-    ) -> Result<Curve, RecomputeError> {
+    ) -> Result<Curve, PlanError> {
         let sequences = Sequences { given, flat };
         let model = self.model(sequences.given, sequences.flat)?;
         let given_peak = self.peak(sequences.flat)?;

@@ -2,10 +2,10 @@
 
 use crate::effort::Effort;
 use crate::{
-    Bytes, OpSequence,
+    Bytes, OpSequence, PlanError,
     lower::{Grain, lower_apart},
     recompute::{
-        LaterRun, Recompute, RecomputeError, bound, expand,
+        LaterRun, Recompute, bound, expand,
         model::Model,
         search::{Choice, Search},
         sweep::Sweep,
@@ -75,7 +75,7 @@ const BOUND: u64 = 8;
 
 impl Recompute<'_> {
     /// Returns the most bytes live at a step: the lower bound of every plan.
-    pub(super) fn peak(&self, sequence: &OpSequence) -> Result<Bytes, RecomputeError> {
+    pub(super) fn peak(&self, sequence: &OpSequence) -> Result<Bytes, PlanError> {
         let problem = lower_apart(sequence, self.lowering, self.placing, Grain::Chunks)?.problem;
         let placed =
             problem.with_alignment(self.placing.alignment)?.with_padding(self.placing.padding)?;
@@ -88,7 +88,7 @@ impl Recompute<'_> {
         model: &Model,
         sequences: Sequences<'_>,
         effort: &mut Effort<'_>,
-    ) -> Result<Recomputed, RecomputeError> {
+    ) -> Result<Recomputed, PlanError> {
         let given_peak = self.peak(sequences.flat)?;
         let peak_bound = bound::peak(model).min(given_peak);
         effort.lower_bound = peak_bound;
@@ -133,7 +133,7 @@ impl Recompute<'_> {
         sequences: Sequences<'_>,
         choice: &Choice,
         cost_bound: u64,
-    ) -> Result<Recomputation, RecomputeError> {
+    ) -> Result<Recomputation, PlanError> {
         let later = later_runs(model, &choice.thresholds);
         let given_peak = self.peak(sequences.flat)?;
         let peak = self.peak(&expand(sequences.flat, &later)?)?;

@@ -52,27 +52,12 @@ pub use found::{Recomputation, Recomputed};
 pub use shapes::with_costs_from_shapes;
 
 use crate::{
-    Bytes, Limits, Observer, OpSequence, ProblemError, SequenceError,
+    Bytes, Limits, Observer, OpSequence, PlanError, SequenceError,
     effort::Effort,
     lower::{LoweringOptions, Placing},
 };
 use found::Sequences;
 use model::Model;
-
-/// A sequence cannot be recomputed.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum RecomputeError {
-    /// The sequence cannot be lowered, or runs on several streams.
-    #[error(transparent)]
-    Sequence(#[from] SequenceError),
-    /// The alignment or padding is invalid.
-    #[error(transparent)]
-    Problem(#[from] ProblemError),
-    /// The sum of the costs, each counted twice, exceeds 64 bits.
-    #[error("twice the sum of the costs of all operators is more than 64 bits hold")]
-    CostOverflow,
-}
 
 /// A search for the least recomputation within a capacity.
 ///
@@ -195,7 +180,7 @@ impl Recompute<'_> {
     ///
     /// If the sequence cannot be lowered, runs on several streams or has bodies, the alignment is not a power
     /// of two, or a sum of sizes or of costs exceeds 64 bits.
-    pub fn run(&self, sequence: &OpSequence) -> Result<Recomputed, RecomputeError> {
+    pub fn run(&self, sequence: &OpSequence) -> Result<Recomputed, PlanError> {
         self.run_flat(sequence, sequence)
     }
 
@@ -205,7 +190,7 @@ impl Recompute<'_> {
         &self,
         given: &OpSequence,
         flat: &OpSequence,
-    ) -> Result<Recomputed, RecomputeError> {
+    ) -> Result<Recomputed, PlanError> {
         let model = self.model(given, flat)?;
         let usual = usual_nodes(&model);
         let find = |nodes| self.find(&model, Sequences { given, flat }, &mut self.work(nodes));
@@ -228,7 +213,7 @@ impl Recompute<'_> {
     }
 
     /// Checks a sequence and makes its model.
-    fn model(&self, given: &OpSequence, flat: &OpSequence) -> Result<Model, RecomputeError> {
+    fn model(&self, given: &OpSequence, flat: &OpSequence) -> Result<Model, PlanError> {
         if flat.streams() > 1 {
             return Err(SequenceError::SeveralStreams.into());
         }
@@ -237,7 +222,7 @@ impl Recompute<'_> {
             |sum: u64, operator: &crate::sequence::OperatorNode| sum.checked_add(operator.cost);
         let total = flat.operators().iter().try_fold(0, sum);
         if total.is_none_or(|total| total > u64::MAX / 2) {
-            return Err(RecomputeError::CostOverflow);
+            return Err(PlanError::CostOverflow);
         }
         Ok(Model::new(given, flat, self.lowering, self.placing))
     }

@@ -3,8 +3,8 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use memplan::{
-    Limits, Observer, OpSequence, Operator, Output, SequenceError,
-    recompute::{LaterRun, Recompute, RecomputeError, Recomputed, expand},
+    Limits, Observer, OpSequence, Operator, Output, PlanError, SequenceError,
+    recompute::{LaterRun, Recompute, Recomputed, expand},
 };
 
 use super::steps::{chain, random_step};
@@ -118,11 +118,11 @@ fn sequences_that_cannot_be_searched_are_refused() {
             .unwrap()
     };
     let run = |sequence: &OpSequence| Recompute::new().run(sequence).unwrap_err();
-    assert_eq!(run(&two(Operator::new("b").cost(2))), RecomputeError::CostOverflow);
+    assert_eq!(run(&two(Operator::new("b").cost(2))), PlanError::CostOverflow);
     let streams = run(&two(Operator::new("b").on_stream(1)));
     assert_eq!(streams, SequenceError::SeveralStreams.into());
     let odd = Recompute::new().alignment(3).run(&two(Operator::new("b").cost(0)));
-    assert!(matches!(odd, Err(RecomputeError::Problem(_))), "{odd:?}");
+    assert!(matches!(odd, Err(PlanError::Problem(_))), "{odd:?}");
 }
 
 #[test]

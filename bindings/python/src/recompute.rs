@@ -2,10 +2,10 @@
 
 use memplan::{
     Limits,
-    planner::{RecomputedPlan, RecomputedPlanError, Recomputing},
+    planner::{RecomputedPlan, Recomputing},
     report,
 };
-use pyo3::{exceptions::PyValueError, prelude::*, types::PyDict};
+use pyo3::{prelude::*, types::PyDict};
 
 use crate::{
     errors::plan_error,
@@ -51,10 +51,7 @@ pub(crate) fn recompute(
     let (found, interrupted) = Watch::new(progress)?.run(py, |observer| {
         // The effort is that of the search for what runs twice; the plans have their own default.
         let planner = Options { effort: None, ..options.clone() }.planner().observer(observer);
-        planner.plan_recomputed(given, asked.reorder(reorder)).map_err(|error| match error {
-            RecomputedPlanError::Plan(error) => plan_error(error),
-            error => PyValueError::new_err(error.to_string()),
-        })
+        planner.plan_recomputed(given, asked.reorder(reorder)).map_err(plan_error)
     })?;
     let text = report::recomputation(&found, given, capacity);
     let none = |possible, least, peak_bound| Found {
