@@ -9,9 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use crate::{
-    Bytes, OpSequence, Plan, PlannedTensor, Problem, TensorPlace,
+    Bytes, OpSequence, Plan, PlanError, PlannedTensor, Problem, TensorPlace,
     import::Format,
-    plan::OffsetsError,
     sequence::{Origin, Tensor},
     verify::{self, Violation},
 };
@@ -51,7 +50,7 @@ pub enum AddressesError {
     Bodies,
     /// A tensor does not end below 2^64.
     #[error(transparent)]
-    Offsets(#[from] OffsetsError),
+    Plan(#[from] PlanError),
 }
 
 /// An address in bytes, and the size that the runtime states, if it does.

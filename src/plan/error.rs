@@ -2,7 +2,7 @@
 
 use crate::{Bytes, ProblemError, SequenceError, Strategy, problem::constraints::Feature};
 
-/// Planning failed.
+/// There is no plan, or the search for one failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PlanError {
@@ -112,6 +112,24 @@ pub enum PlanError {
     /// looked for.
     #[error("twice the sum of the costs of all operators is more than 64 bits hold")]
     CostOverflow,
+    /// There are more or fewer offsets or places than chunks.
+    #[error("there are {found} offsets, but the problem has {expected} chunks")]
+    OffsetCount {
+        /// The number of chunks.
+        expected: usize,
+        /// The number of offsets.
+        found: usize,
+    },
+    /// A chunk does not end below 2^64 bytes at its offset.
+    #[error("chunk '{chunk}' of {size} B does not end below 2^64 bytes at offset {offset}")]
+    BeyondAddresses {
+        /// The name of the chunk.
+        chunk: String,
+        /// Its size in bytes.
+        size: Bytes,
+        /// Its offset in bytes.
+        offset: Bytes,
+    },
     /// The search proved that no plan exists.
     #[error("no plan exists: the pools are too small for these chunks (proven)")]
     Infeasible,

@@ -22,7 +22,6 @@ pub use error::PlanError;
 #[cfg(feature = "serde")]
 pub(crate) use file::PlanFile;
 pub use layout::{Layout, ObjectTable};
-pub use offsets::OffsetsError;
 pub use placement::{Placement, PlacementError, RuntimePlace};
 use pools::planned_pools;
 pub use pools::{PlannedPart, PlannedPool};

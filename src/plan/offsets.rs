@@ -1,33 +1,9 @@
 //! A plan from somewhere else, of which only the offsets or places are known.
 
 use crate::{
-    Bytes, Plan, PlannedChunk, PlannedLink, Problem,
+    Bytes, Plan, PlanError, PlannedChunk, PlannedLink, Problem,
     problem::constraints::{Place, PoolId},
 };
-
-/// Offsets or places that do not belong to the problem.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum OffsetsError {
-    /// There are more or fewer offsets than chunks.
-    #[error("there are {found} offsets, but the problem has {expected} chunks")]
-    Count {
-        /// The number of chunks.
-        expected: usize,
-        /// The number of offsets.
-        found: usize,
-    },
-    /// A chunk does not end below 2^64 bytes.
-    #[error("chunk '{chunk}' of {size} B does not end below 2^64 bytes at offset {offset}")]
-    Beyond {
-        /// The name of the chunk.
-        chunk: String,
-        /// Its size in bytes.
-        size: Bytes,
-        /// Its offset in bytes.
-        offset: Bytes,
-    },
-}
 
 impl Plan {
     /// Creates the plan that places the chunks of a problem at these offsets in bytes, by
@@ -49,7 +25,7 @@ impl Plan {
     /// # Errors
     ///
     /// If there is not one offset per chunk, or a chunk does not end below 2^64 bytes.
-    pub fn from_offsets(problem: &Problem, offsets: &[Bytes]) -> Result<Self, OffsetsError> {
+    pub fn from_offsets(problem: &Problem, offsets: &[Bytes]) -> Result<Self, PlanError> {
         let places = offsets.iter().map(|&offset| Place::new(PoolId(0), offset));
         Self::from_places(problem, &places.collect::<Vec<_>>())
     }
@@ -76,10 +52,10 @@ impl Plan {
     /// # Errors
     ///
     /// As for [`from_offsets`](Self::from_offsets).
-    pub fn from_places(problem: &Problem, places: &[Place]) -> Result<Self, OffsetsError> {
+    pub fn from_places(problem: &Problem, places: &[Place]) -> Result<Self, PlanError> {
         if places.len() != problem.len() {
             let (expected, found) = (problem.len(), places.len());
-            return Err(OffsetsError::Count { expected, found });
+            return Err(PlanError::OffsetCount { expected, found });
         }
         let labels = problem.labels();
         let mut chunks = Vec::with_capacity(places.len());
@@ -88,7 +64,7 @@ impl Plan {
             let end = offset.checked_add(problem.padded_size(id));
             if end.and_then(|end| end.checked_add(problem.alignment())).is_none() {
                 let (chunk, size) = (labels.name(id), chunk.size);
-                return Err(OffsetsError::Beyond { chunk, size, offset });
+                return Err(PlanError::BeyondAddresses { chunk, size, offset });
             }
             let link = problem.link_in(id, |chunk| places[chunk.index()]);
             chunks.push(PlannedChunk {

@@ -7,7 +7,7 @@ use std::{
     panic::{AssertUnwindSafe, catch_unwind},
 };
 
-use library::{PlanError, ProblemError, SequenceError, plan::OffsetsError, verify::Violation};
+use library::{PlanError, ProblemError, SequenceError, verify::Violation};
 
 /// The result of a function.
 #[repr(C)]
@@ -71,12 +71,6 @@ impl From<PlanError> for Failure {
             PlanError::Sequence(error) => error.into(),
             error => Self::invalid(error.to_string()),
         }
-    }
-}
-
-impl From<OffsetsError> for Failure {
-    fn from(error: OffsetsError) -> Self {
-        Self::invalid(error.to_string())
     }
 }
 

@@ -25,7 +25,7 @@ pub use error::RecordingError;
 
 use std::cmp::Reverse;
 
-use crate::{Bytes, Plan, Problem, import::Format, plan::OffsetsError, problem::ChunkId};
+use crate::{Bytes, Plan, PlanError, Problem, import::Format, problem::ChunkId};
 
 /// The chunks of a recording, and the facts about it that chunks do not have.
 #[derive(Clone, Debug, PartialEq)]
@@ -122,7 +122,7 @@ impl Recorded {
     /// # Errors
     ///
     /// If an offset is too large.
-    pub fn allocated(&self) -> Result<Plan, OffsetsError> {
+    pub fn allocated(&self) -> Result<Plan, PlanError> {
         Plan::from_offsets(&self.problem, &self.recording.offsets)
     }
 }
