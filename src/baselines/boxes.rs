@@ -7,7 +7,7 @@ use crate::{
         objects::Objects,
         records::{Record, Records},
     },
-    plan::{Layout, ObjectTable},
+    plan::Layout,
     problem::ChunkId,
 };
 
@@ -57,18 +57,18 @@ impl Boxes {
     /// Builds a layout from shared objects, placed one after another.
     pub(crate) fn share(&self, problem: &Problem, objects: Objects) -> Layout {
         let layout = self.layout(problem, &objects.offsets().offsets);
-        let (ids, sizes) = objects.into_parts();
+        let (ids, objects) = objects.into_parts();
         let mut by_root = vec![None; problem.len()];
         for (root, id) in self.roots.iter().zip(ids) {
             by_root[root.index()] = Some(id);
         }
-        let of_chunk = problem
+        let object_of = problem
             .ids()
             .map(|chunk| {
                 let (root, _) = problem.place_in_chain(chunk);
                 by_root[root.index()].filter(|_| problem.chunk(chunk).size > 0)
             })
             .collect();
-        Layout { objects: Some(ObjectTable { sizes, of_chunk }), ..layout }
+        Layout { objects, object_of, ..layout }
     }
 }

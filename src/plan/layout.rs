@@ -16,8 +16,11 @@ pub struct Layout {
     pub offsets: Vec<Bytes>,
     /// The pool of each chunk, by [`ChunkId`]; empty if the problem has one pool.
     pub pools: Vec<PoolId>,
-    /// The shared objects, if the strategy answers with objects; they lie one after another.
-    pub objects: Option<ObjectTable>,
+    /// The sizes of the shared objects in bytes, if the strategy answers with objects; they lie one after another.
+    pub objects: Vec<Bytes>,
+    /// The shared object of each chunk, by [`ChunkId`]; a chain shares one. `None` for chunks without bytes; empty
+    /// without objects.
+    pub object_of: Vec<Option<usize>>,
     /// The strategy that made this layout, if several were tried.
     pub winner: Option<Strategy>,
     /// A lower bound in bytes that the planner proved; 0 if it proved none.
@@ -27,17 +30,6 @@ pub struct Layout {
     pub is_proven: bool,
     /// The chunks that the lower bound counts, if there was no time for the heaviest peak set of the problem.
     pub(crate) peak_set: Option<PeakSet>,
-}
-
-/// The shared object of every chunk.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct ObjectTable {
-    /// The size of each object in bytes.
-    pub sizes: Vec<Bytes>,
-    /// The object of each chunk, by [`ChunkId`]; a chain shares one. `None` for chunks without
-    /// bytes.
-    pub of_chunk: Vec<Option<usize>>,
 }
 
 impl Layout {

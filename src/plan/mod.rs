@@ -21,7 +21,7 @@ pub use copies::{PlannedCopies, PlannedCopy};
 pub use error::PlanError;
 #[cfg(feature = "serde")]
 pub(crate) use file::PlanFile;
-pub use layout::{Layout, ObjectTable};
+pub use layout::Layout;
 pub use placement::{Placement, PlacementError, RuntimePlace};
 use pools::planned_pools;
 pub use pools::{PlannedPart, PlannedPool};
@@ -235,7 +235,6 @@ impl Plan {
 
     fn of_problem(problem: &Problem, strategy: Strategy, layout: &Layout) -> Self {
         let labels = problem.labels();
-        let objects = layout.objects.as_ref();
         let place = |chunk| Place::new(layout.pool(chunk), layout.offset(chunk));
         let chunks = problem
             .ids()
@@ -250,7 +249,7 @@ impl Plan {
                     pool: layout.pool(id).index(),
                     offset: layout.offset(id),
                     overwrites: problem.link_in(id, place).map(PlannedLink::of),
-                    object: objects.and_then(|objects| objects.of_chunk[id.index()]),
+                    object: layout.object_of.get(id.index()).copied().flatten(),
                 }
             })
             .collect();
@@ -261,7 +260,7 @@ impl Plan {
             winner: layout.winner,
             lower_bound,
             proven_optimal: layout.is_proven || plan.is_at_bound(lower_bound),
-            objects: objects.map(|objects| objects.sizes.clone()).unwrap_or_default(),
+            objects: layout.objects.clone(),
             ..plan
         }
     }

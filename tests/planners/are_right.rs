@@ -53,8 +53,8 @@ fn random_problems_are_planned_rightly_by_all() {
             let layout = layout(strategy, &problem);
             let laid_out = as_laid_out(&problem, strategy, &layout);
             assert_eq!(wrong(&laid_out, &layout), None, "{strategy}");
-            if let Some(objects) = &layout.objects {
-                let total: u64 = objects.sizes.iter().sum();
+            if !layout.object_of.is_empty() {
+                let total: u64 = layout.objects.iter().sum();
                 assert_eq!(layout.pool_size(&problem), total, "{strategy}");
             }
         }

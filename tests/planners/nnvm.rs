@@ -257,9 +257,8 @@ fn a_problem_is_planned_chain_by_chain_in_real_bytes() {
     problem.chunk(3..5, 1);
     let problem = problem.build().unwrap();
     let layout = layout(Strategy::Nnvm, &problem);
-    let objects = layout.objects.unwrap();
-    assert_eq!(objects.sizes, [12, 20, 1]);
-    assert_eq!(objects.of_chunk, [Some(0), Some(1), Some(0), Some(2)]);
+    assert_eq!(layout.objects, [12, 20, 1]);
+    assert_eq!(layout.object_of, [Some(0), Some(1), Some(0), Some(2)]);
     let plan = Planner::new().strategy(Strategy::Nnvm).plan(&problem).unwrap();
     assert_eq!(plan.pool_size(), 33);
 }
