@@ -85,7 +85,7 @@ fn head(recording: &Recording, plan: &Plan) -> String {
 
 /// The memory that the program held.
 fn held(recording: &Recording) -> Option<Bytes> {
-    recording.reserved.or(recording.addresses.map(|addresses| addresses.touched))
+    recording.reserved.or(recording.touched)
 }
 
 #[allow(clippy::cast_precision_loss, reason = "percentages for people")]
@@ -99,12 +99,11 @@ fn account(recording: &Recording, plan: &Plan) -> String {
         };
         rows.push(Row::new("  reserved", reserved, what.to_owned()));
     }
-    if let Some(addresses) = recording.addresses.filter(|_| recording.reserved.is_none()) {
-        let span = format!(
-            "the bytes that held a chunk at some time, in a span of {}",
-            Size(addresses.span)
-        );
-        rows.push(Row::new("  addresses", addresses.touched, span));
+    if let (None, Some(span), Some(touched)) =
+        (recording.reserved, recording.span, recording.touched)
+    {
+        let span = format!("the bytes that held a chunk at some time, in a span of {}", Size(span));
+        rows.push(Row::new("  addresses", touched, span));
     }
     let is_planned = matches!(recording.source, Source::Xla | Source::ExecuTorch);
     let event = if is_planned { "in instruction" } else { "after event" };
@@ -203,8 +202,8 @@ pub fn recording_json(recording: &Recording, plan: &Plan) -> serde_json::Value {
         "streams": recording.streams,
         "delegates": recording.delegates,
         "reserved": recording.reserved,
-        "span": recording.addresses.map(|addresses| addresses.span),
-        "touched": recording.addresses.map(|addresses| addresses.touched),
+        "span": recording.span,
+        "touched": recording.touched,
         "live": peak.bytes,
         "planned": plan.pool_size,
         "outside": recording.outside.iter().map(|(kind, bytes)| json!({"kind": kind, "bytes": bytes})).collect::<Vec<_>>(),

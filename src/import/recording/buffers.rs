@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use crate::{
     Bytes, Problem, Step,
-    import::recording::{Addresses, Recorded, Recording, RecordingError, Source},
+    import::recording::{Recorded, Recording, RecordingError, Source},
 };
 
 /// A buffer.
@@ -67,7 +67,8 @@ impl Memory {
             lost: 0,
             streams: 0,
             reserved: Some(self.size),
-            addresses: Some(Addresses { span: self.size, touched: self.size }),
+            span: Some(self.size),
+            touched: Some(self.size),
             offsets: merged.buffers.iter().map(|buffer| buffer.low).collect(),
             lines,
             line_names,

@@ -4,9 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use crate::{
     Bytes, Problem, Step,
-    import::recording::{
-        Addresses, Device, Recorded, Recording, RecordingError, Source, sites::Sites,
-    },
+    import::recording::{Device, Recorded, Recording, RecordingError, Source, sites::Sites},
     problem::align_up,
 };
 
@@ -23,6 +21,13 @@ pub(super) struct Log {
     streams: BTreeSet<u64>,
     /// The most bytes that the allocator has reserved.
     pub(super) reserved: Option<Bytes>,
+}
+
+/// The places of allocations without the addresses that were never in use, and what their addresses cover.
+struct Places {
+    offsets: Vec<Bytes>,
+    span: Option<Bytes>,
+    touched: Option<Bytes>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -130,7 +135,7 @@ impl Log {
         let (begun_before, left) = (count(|of| of.begin == 0), count(|of| of.end.is_none()));
         let line = |of: &Allocation| sites.lines.get(of.site as usize).copied().unwrap_or(0);
         let lines = self.allocations.iter().map(line).collect();
-        let (offsets, addresses) = self.places(alignment);
+        let Places { offsets, span, touched } = self.places(alignment);
         let recording = Recording {
             source,
             device: self.device,
@@ -141,7 +146,8 @@ impl Log {
             lost: self.lost,
             streams: self.streams.len(),
             reserved: self.reserved,
-            addresses,
+            span,
+            touched,
             offsets,
             lines,
             line_names: sites.line_names.clone(),
@@ -152,7 +158,7 @@ impl Log {
     }
 
     /// The place of each allocation if the ranges of addresses that were never in use are left out.
-    fn places(&self, alignment: Bytes) -> (Vec<Bytes>, Option<Addresses>) {
+    fn places(&self, alignment: Bytes) -> Places {
         let mut order: Vec<usize> = (0..self.allocations.len()).collect();
         order.sort_unstable_by_key(|&at| self.allocations[at].address);
         let mut offsets = vec![0; order.len()];
@@ -173,7 +179,6 @@ impl Log {
             top = top.max(end.wrapping_sub(shift));
         }
         let first = order.first().map(|&at| self.allocations[at].address);
-        let addresses = first.map(|first| Addresses { span: end - first, touched });
-        (offsets, addresses)
+        Places { offsets, span: first.map(|first| end - first), touched: first.map(|_| touched) }
     }
 }

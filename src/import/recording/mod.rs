@@ -86,8 +86,10 @@ pub struct Recording {
     pub streams: usize,
     /// The most bytes that the allocator had reserved, if that is recorded.
     pub reserved: Option<Bytes>,
-    /// The addresses of the chunks, if there are chunks.
-    pub addresses: Option<Addresses>,
+    /// The bytes from the lowest address of a chunk to the highest, if there are chunks.
+    pub span: Option<Bytes>,
+    /// The bytes that held a chunk at some time, if there are chunks.
+    pub touched: Option<Bytes>,
     /// The offset of each chunk at its address, in bytes, if addresses that were never in use are left out.
     pub offsets: Vec<Bytes>,
     /// The line of code of each chunk, by its place in [`line_names`](Self::line_names).
@@ -98,16 +100,6 @@ pub struct Recording {
     pub delegates: u64,
     /// Memory that is not in the problem, such as XLA's parameters: its kind, and its bytes.
     pub outside: Vec<(String, Bytes)>,
-}
-
-/// The addresses of all chunks of a recording, in bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Addresses {
-    /// From the lowest to the highest.
-    pub span: Bytes,
-    /// Those that held a chunk at some time.
-    pub touched: Bytes,
 }
 
 impl Recorded {
