@@ -9,49 +9,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use crate::{
-    Bytes, OpSequence, Plan, PlanError, PlannedTensor, Problem, TensorPlace,
-    import::Format,
+    Bytes, OpSequence, Plan, PlannedTensor, Problem, TensorPlace,
+    import::{Format, ImportError},
     sequence::{Origin, Tensor},
     verify::{self, Violation},
 };
-
-/// A file of addresses that cannot be used.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum AddressesError {
-    /// The text is not JSON.
-    #[error("{0}")]
-    Json(#[from] serde_json::Error),
-    /// The text is not CSV.
-    #[error("{0}")]
-    Csv(#[from] csv::Error),
-    /// An entry does not state an address.
-    #[error("{place}: {expected}")]
-    Entry {
-        /// The tensor or the line.
-        place: String,
-        /// The form that is expected there.
-        expected: &'static str,
-    },
-    /// A tensor has two addresses.
-    #[error("'{name}' has two addresses; leave one out, and audit one run only")]
-    Twice {
-        /// The tensor.
-        name: String,
-    },
-    /// No tensor of the model has an address.
-    #[error("none of these names is a tensor of the model that has bytes; the first is '{first}'")]
-    OtherModel {
-        /// The first name in the file.
-        first: String,
-    },
-    /// The operators have bodies, whose tensors have no addresses of their own here.
-    #[error("operators with bodies, such as If and Loop, cannot be audited by addresses")]
-    Bodies,
-    /// A tensor does not end below 2^64.
-    #[error(transparent)]
-    Plan(#[from] PlanError),
-}
 
 /// An address in bytes, and the size that the runtime states, if it does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,13 +62,9 @@ impl Addresses {
     /// # Errors
     ///
     /// If the file does not state addresses, none is for a tensor of the sequence, or operators have bodies.
-    pub fn read(
-        bytes: &[u8],
-        format: Format,
-        sequence: &OpSequence,
-    ) -> Result<Self, AddressesError> {
+    pub fn read(bytes: &[u8], format: Format, sequence: &OpSequence) -> Result<Self, ImportError> {
         if sequence.has_bodies() {
-            return Err(AddressesError::Bodies);
+            return Err(ImportError::AddressesOfBodies);
         }
         let entries = match format {
             Format::Csv => of_csv(bytes)?,
@@ -127,7 +85,7 @@ impl Addresses {
         let unknown = entries.len() - placed.len();
         if placed.is_empty() {
             let first = entries.into_keys().next().unwrap_or_else(|| "nothing".to_owned());
-            return Err(AddressesError::OtherModel { first });
+            return Err(ImportError::AddressesOfOthers { first });
         }
         let shared = leave_shared_weights(&mut placed);
         let lowest = placed.iter().map(|(_, entry, _)| entry.address).min().unwrap_or(0);
@@ -138,10 +96,7 @@ impl Addresses {
         let offsets: Vec<Bytes> =
             placed.iter().map(|(_, entry, _)| entry.address - lowest).collect();
         // The sum of all sizes is no larger than that of the sequence.
-        let problem = problem.finish().map_err(|_| AddressesError::Entry {
-            place: "the model".to_owned(),
-            expected: "the sum of all sizes exceeds 64 bits",
-        })?;
+        let problem = problem.finish()?;
         let mut plan = Plan::from_offsets(&problem, &offsets)?;
         let tensors =
             placed.iter().enumerate().map(|(chunk, (tensor, entry, size))| PlannedTensor {
@@ -215,8 +170,8 @@ fn address(value: &Value) -> Option<u64> {
     value.as_u64().or_else(|| number(value.as_str()?))
 }
 
-fn of_json(bytes: &[u8]) -> Result<BTreeMap<String, Entry>, AddressesError> {
-    let wrong = |place: String, expected| AddressesError::Entry { place, expected };
+fn of_json(bytes: &[u8]) -> Result<BTreeMap<String, Entry>, ImportError> {
+    let wrong = |place: String, expected| ImportError::Address { place, expected };
     let entry = |place: &str, value: &Value| {
         let (own, size) = match value {
             Value::Object(keys) => (keys.get("address").unwrap_or(&Value::Null), keys.get("size")),
@@ -227,7 +182,7 @@ fn of_json(bytes: &[u8]) -> Result<BTreeMap<String, Entry>, AddressesError> {
             None | Some(Value::Null) => None,
             Some(size) => Some(size.as_u64().ok_or_else(|| wrong(place.to_owned(), SIZE))?),
         };
-        Ok::<_, AddressesError>(Entry { address, size })
+        Ok::<_, ImportError>(Entry { address, size })
     };
     let mut entries = BTreeMap::new();
     match serde_json::from_slice(bytes)? {
@@ -243,7 +198,7 @@ fn of_json(bytes: &[u8]) -> Result<BTreeMap<String, Entry>, AddressesError> {
                 let name = name.ok_or_else(|| wrong(place.clone(), JSON))?.to_owned();
                 let entry = entry(&place, value)?;
                 if entries.insert(name.clone(), entry).is_some_and(|old| old != entry) {
-                    return Err(AddressesError::Twice { name });
+                    return Err(ImportError::TwoAddresses { name });
                 }
             }
         }
@@ -252,8 +207,8 @@ fn of_json(bytes: &[u8]) -> Result<BTreeMap<String, Entry>, AddressesError> {
     Ok(entries)
 }
 
-fn of_csv(bytes: &[u8]) -> Result<BTreeMap<String, Entry>, AddressesError> {
-    let wrong = |place: String, expected| AddressesError::Entry { place, expected };
+fn of_csv(bytes: &[u8]) -> Result<BTreeMap<String, Entry>, ImportError> {
+    let wrong = |place: String, expected| ImportError::Address { place, expected };
     let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(bytes);
     let headings = reader.headers()?.clone();
     let column = |name: &str| headings.iter().position(|heading| heading == name);
@@ -274,7 +229,7 @@ fn of_csv(bytes: &[u8]) -> Result<BTreeMap<String, Entry>, AddressesError> {
         };
         let entry = Entry { address, size };
         if entries.insert(own.clone(), entry).is_some_and(|old| old != entry) {
-            return Err(AddressesError::Twice { name: own });
+            return Err(ImportError::TwoAddresses { name: own });
         }
     }
     Ok(entries)

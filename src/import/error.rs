@@ -1,6 +1,6 @@
 //! Errors in files.
 
-use crate::{ProblemError, SequenceError, Step};
+use crate::{PlanError, ProblemError, SequenceError, Step};
 
 /// A file that cannot be read. The caller adds the file's name.
 #[derive(Debug, thiserror::Error)]
@@ -126,6 +126,32 @@ pub enum ImportError {
     /// The recording of allocations cannot be read.
     #[error(transparent)]
     Recording(#[from] super::recording::RecordingError),
+    /// An entry of a file of addresses does not state one.
+    #[error("{place}: {expected}")]
+    Address {
+        /// The tensor or the line.
+        place: String,
+        /// The form that is expected there.
+        expected: &'static str,
+    },
+    /// A tensor has two addresses.
+    #[error("'{name}' has two addresses; leave one out, and audit one run only")]
+    TwoAddresses {
+        /// The tensor.
+        name: String,
+    },
+    /// No tensor of the model has an address.
+    #[error("none of these names is a tensor of the model that has bytes; the first is '{first}'")]
+    AddressesOfOthers {
+        /// The first name in the file.
+        first: String,
+    },
+    /// The operators have bodies, whose tensors have no addresses of their own here.
+    #[error("operators with bodies, such as If and Loop, cannot be audited by addresses")]
+    AddressesOfBodies,
+    /// A tensor does not end below 2^64 at its address.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
     /// This build has no reader for TensorFlow Lite models.
     #[error("this build of memplan cannot read .tflite; build it with feature \"tflite\"")]
     NoTflite,
