@@ -14,7 +14,7 @@ use memplan::{
     plan::ArenaEntry,
     planner::{PlanFit, ReorderedPlan, TrafficReference},
     problem::Pool,
-    report::{self, Size, StepNames},
+    report::{self, Size},
     search,
 };
 
@@ -24,7 +24,7 @@ use crate::{
     args::{Emit, ExplainArgs, InputArgs, PlacingArgs, PlanArgs, StrategyArgs},
     files::{self, wrong},
     is_quiet, later, micro, onnxruntime,
-    planning::{BUILT_IN, built_in, fit, make_plan, placed, read_plan, stated_order, step_names},
+    planning::{BUILT_IN, built_in, fit, make_plan, placed, read_plan, sequence_of, stated_order},
     progress::{is_interrupted, searching},
     reorder,
     rules::rules,
@@ -37,7 +37,7 @@ pub(crate) fn demo() -> Result<Verdict, Failure> {
     let sequence = built_in()?;
     let planner = Planner::new().alignment(PlacingArgs::MODEL_ALIGNMENT);
     let plan = planner.plan(&sequence).map_err(|error| wrong(None, error))?;
-    let steps = StepNames(Some(&sequence));
+    let steps = Some(&sequence);
     let options = report::MapOptions::default().height(10).names_only(true);
     let mut out = io::stdout().lock();
     writeln!(out, "{BUILT_IN}")?;
@@ -177,8 +177,7 @@ pub(crate) fn plan(args: &PlanArgs) -> Result<Verdict, Failure> {
         let name = args.input.as_deref().map_or_else(|| BUILT_IN.to_owned(), files::name);
         writeln!(out, "{}, planned in {}", report::printable(&name), report::seconds(took))?;
         let rules = rules();
-        let steps =
-            found.as_ref().map_or(step_names(&input), |found| StepNames(Some(&found.sequence)));
+        let steps = found.as_ref().map_or(sequence_of(&input), |found| Some(&found.sequence));
         write!(out, "{}", report::summary(&plan, steps, &rules))?;
         if let (Some(found), Input::Sequence(given)) = (&found, &input) {
             write!(out, "\n{}", report::reordering(found, given))?;
@@ -365,7 +364,7 @@ pub(crate) fn explain(args: &ExplainArgs) -> Result<Verdict, Failure> {
             (make_plan(&given, path, args.planning.strategy, &planner)?, given)
         }
     };
-    let steps = step_names(&input);
+    let steps = sequence_of(&input);
     let traffic = traffic(&plan, &input, path, args);
     let advice = advice(args, &input, &plan)?;
     let mut out = io::BufWriter::new(io::stdout().lock());
@@ -492,7 +491,7 @@ fn explain_capacity(
     });
     match found {
         Some(conflict) => {
-            let steps = step_names(input);
+            let steps = sequence_of(input);
             write!(out, "{}", report::conflict(&problem, capacity, &conflict, steps))?;
         }
         // With a time limit or several threads, the second search may end differently.

@@ -4,11 +4,7 @@ use std::path::Path;
 
 use memplan::{
     Bytes, Input, InputRef, OpSequence, Plan, PlanError, Planner, Problem, Strategy,
-    import::recording::Recording,
-    lower::LoweringOptions,
-    networks,
-    planner::PlanFit,
-    report::{self, StepNames},
+    import::recording::Recording, lower::LoweringOptions, networks, planner::PlanFit, report,
     search::Observer,
 };
 
@@ -48,8 +44,8 @@ pub(crate) fn input(
     }
 }
 
-pub(crate) fn step_names(input: &Input) -> StepNames<'_> {
-    StepNames(InputRef::from(input).sequence())
+pub(crate) fn sequence_of(input: &Input) -> Option<&OpSequence> {
+    InputRef::from(input).sequence()
 }
 
 /// The order of a plan as its file states it: the places of the operators in the input, which need not list them

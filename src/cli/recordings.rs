@@ -8,7 +8,7 @@ use memplan::{
         Format,
         recording::{self, Recorded},
     },
-    report::{self, MapOf, MapSheet, StepNames},
+    report::{self, MapOf, MapSheet},
 };
 
 use crate::{
@@ -105,14 +105,13 @@ pub(crate) fn show(args: &ShowArgs, form: Form, first: Recorded) -> Result<Verdi
             maps.extend(self::maps(args, Some(path), recorded, form)?);
         }
     }
-    let none = StepNames(None);
     let text = match form {
         Form::Html => {
             let sheets: Vec<MapSheet<'_>> = maps
                 .iter()
                 .filter_map(|Map { label, plan, input }| match input {
                     Input::Problem(problem) => {
-                        Some(MapSheet::new(std::slice::from_ref(plan), none, problem).label(label))
+                        Some(MapSheet::new(std::slice::from_ref(plan), None, problem).label(label))
                     }
                     Input::Sequence(_) => None,
                 })
@@ -121,14 +120,14 @@ pub(crate) fn show(args: &ShowArgs, form: Form, first: Recorded) -> Result<Verdi
             report::memory_map_html(&title, &sheets)
                 .map_err(|error| Failure::Input(error.to_string()))?
         }
-        Form::Trace if maps.len() == 1 => report::trace(&maps[0].plan, none),
+        Form::Trace if maps.len() == 1 => report::trace(&maps[0].plan, None),
         Form::Trace => {
             let words = "several recordings are drawn as .svg, .html or .txt";
             return Err(Failure::Input(words.to_owned()));
         }
         Form::Svg | Form::Text => {
             let drawn: Vec<MapOf<'_>> =
-                maps.iter().map(|map| MapOf::new(&map.label, &map.plan, none)).collect();
+                maps.iter().map(|map| MapOf::new(&map.label, &map.plan, None)).collect();
             match form {
                 Form::Svg => {
                     report::memory_maps_svg(&drawn, show::picture(args, &maps[0].plan, drawn.len()))

@@ -6,16 +6,16 @@ use std::{
 };
 
 use memplan::{
-    Input, Plan, Problem, Step, Strategy,
+    Input, OpSequence, Plan, Problem, Step, Strategy,
     import::recording::Recorded,
-    report::{self, MapOf, MapSheet, StepNames, SvgOptions},
+    report::{self, MapOf, MapSheet, SvgOptions},
 };
 
 use crate::{
     Failure, Verdict,
     args::ShowArgs,
     files, later,
-    planning::{BUILT_IN, lowered_for, make_plan, placed, read_plan, step_names},
+    planning::{BUILT_IN, lowered_for, make_plan, placed, read_plan, sequence_of},
     recordings, reorder,
     terminal::map_options,
 };
@@ -86,7 +86,7 @@ pub(crate) fn show(args: &ShowArgs) -> Result<Verdict, Failure> {
         _ if args.reorder => both_orders(args, form, &given)?,
         Form::Text | Form::Svg | Form::Trace => {
             let (plan, input) = plan(args, given, args.strategies()[0])?;
-            draw(args, form, &plan, step_names(&input))
+            draw(args, form, &plan, sequence_of(&input))
         }
     };
     write(args, &text)
@@ -115,7 +115,7 @@ pub(crate) fn picture(args: &ShowArgs, plan: &Plan, maps: usize) -> SvgOptions {
     pixels(args).map_or(fitting, |width| fitting.width(width))
 }
 
-fn draw(args: &ShowArgs, form: Form, plan: &Plan, steps: StepNames<'_>) -> String {
+fn draw(args: &ShowArgs, form: Form, plan: &Plan, steps: Option<&OpSequence>) -> String {
     match form {
         Form::Svg => {
             report::pool_maps_svg(plan, steps, picture(args, plan, plan.pools().len().max(1)))
@@ -135,7 +135,7 @@ fn both_orders(args: &ShowArgs, form: Form, given: &Input) -> Result<String, Fai
     }
     let planner = args.planner(args.strategies()[0], given);
     let found = reorder::look(given, args.input.as_deref(), &planner, args.order_limits())?;
-    let (before, after) = (step_names(given), StepNames(Some(&found.sequence)));
+    let (before, after) = (sequence_of(given), Some(&found.sequence));
     let maps = [
         MapOf::new("In the order given", &found.given, before),
         MapOf::new("In the order found", &found.plan, after),
@@ -186,7 +186,7 @@ fn page(args: &ShowArgs, given: Input) -> Result<String, Failure> {
         .iter()
         .zip(&problems)
         .map(|(sheet, problem)| {
-            MapSheet::new(&sheet.plans, step_names(&sheet.input), problem).label(&sheet.label)
+            MapSheet::new(&sheet.plans, sequence_of(&sheet.input), problem).label(&sheet.label)
         })
         .collect();
     report::memory_map_html(&name, &sheets).map_err(|error| Failure::Input(error.to_string()))

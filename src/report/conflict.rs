@@ -3,11 +3,11 @@
 use std::{cmp::Reverse, fmt::Write};
 
 use crate::{
-    Bytes, Problem,
+    Bytes, OpSequence, Problem,
     report::{
-        Size, StepNames,
+        Size,
         fit::{self, line, wrapped},
-        printable,
+        printable, short_step,
         times::lifetime,
     },
     search::Conflict,
@@ -20,7 +20,7 @@ pub fn conflict(
     problem: &Problem,
     capacity: Bytes,
     conflict: &Conflict,
-    steps: StepNames<'_>,
+    steps: Option<&OpSequence>,
 ) -> String {
     let mut text = String::new();
     let count = match &conflict.roots[..] {
@@ -47,7 +47,7 @@ pub fn conflict(
         let _ = writeln!(text, "  {:>10}  together", format!("{sum:#}"));
     }
     let peak_set = problem.lower_bound_of(&roots);
-    let (step, live) = (steps.short_name(peak_set.peak_step), Size(peak_set.bytes));
+    let (step, live) = (short_step(steps, peak_set.peak_step), Size(peak_set.bytes));
     let reason = if live.0 > capacity {
         let excess = Size(live.0 - capacity);
         format!("At {step}, {live} of them are alive: {excess} more than the capacity.")

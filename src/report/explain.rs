@@ -3,10 +3,10 @@
 use std::{cmp::Reverse, fmt::Write};
 
 use crate::{
-    Bytes, Plan, PlannedChunk, Step,
+    Bytes, OpSequence, Plan, PlannedChunk, Step,
     boxes::{Boxes, PlacedBox},
     report::{
-        Size, StepNames,
+        Size,
         alive::{Peak, Piece, bytes_by_chunk},
         by_pool, count,
         fit::{line, name, text, wrapped},
@@ -30,7 +30,7 @@ steps that are over, on all streams together.";
 /// Lists the chunks alive at the peak, the stacks of chunks that reach the top of the pool, and the
 /// bytes that are free at the peak.
 #[must_use]
-pub fn explain(plan: &Plan, steps: StepNames<'_>) -> String {
+pub fn explain(plan: &Plan, steps: Option<&OpSequence>) -> String {
     let plan = &*in_buffers(plan);
     let times = Times::of(plan, steps);
     let pools = by_pool(plan);
@@ -415,7 +415,7 @@ fn explain_gaps(out: &mut String, plan: &Plan, peak: Peak) {
 /// several pools, each has an explanation of its own under `pools`.
 #[cfg(feature = "files")]
 #[must_use]
-pub fn explain_json(plan: &Plan, steps: StepNames<'_>) -> serde_json::Value {
+pub fn explain_json(plan: &Plan, steps: Option<&OpSequence>) -> serde_json::Value {
     use serde_json::json;
     let plan = &*in_buffers(plan);
     let times = Times::of(plan, steps);
@@ -467,7 +467,7 @@ fn pool_json(plan: &Plan, times: Times<'_>) -> serde_json::Value {
             value["kept_by"] =
                 json!({"views": kept.views, "bytes": kept.bytes, "until": kept.until});
         }
-        if times.has_peak && times.steps().0.is_some() {
+        if times.has_peak && times.steps().is_some() {
             value["is_used"] = json!(reasons.is_used(at, peak.step));
         }
         match reasons.last(at).filter(|_| times.has_peak) {
@@ -489,7 +489,7 @@ fn pool_json(plan: &Plan, times: Times<'_>) -> serde_json::Value {
         "unshared_size": plan.unshared_size(),
         "peak": {
             "step": times.has_peak.then_some(peak.step),
-            "operator": times.has_peak.then(|| times.steps().operator(peak.step)).flatten(),
+            "operator": times.has_peak.then(|| super::operator_at(times.steps(), peak.step)).flatten(),
             "chunks": alive.collect::<Vec<_>>(),
             "free": gaps(plan, peak).iter().filter(|gap| !gap.is_reserved).map(|gap| json!({
                 "low": gap.from, "high": gap.from + gap.bytes,

@@ -7,11 +7,11 @@
 use std::{borrow::Cow, cmp::Reverse, collections::BTreeSet, fmt::Write, ops::Range};
 
 use crate::{
-    Bytes, Plan, Step,
+    Bytes, OpSequence, Plan, Step,
     boxes::PlacedBox,
     plan::PlannedReserve,
     report::{
-        Size, StepNames,
+        Size,
         alive::{Peak, Piece, bytes_by_chunk},
         bound_name, count,
         fit::{self, WIDTH, wrapped},
@@ -74,14 +74,14 @@ const LEGEND: usize = 26;
 
 /// Draws a plan as text.
 #[must_use]
-pub fn memory_map(plan: &Plan, steps: StepNames<'_>, options: MapOptions) -> String {
+pub fn memory_map(plan: &Plan, steps: Option<&OpSequence>, options: MapOptions) -> String {
     map_to_scale(plan, steps, options, None)
 }
 
 /// Draws a plan as text, with as many bytes per line as a pool of `scale` bytes needs.
 pub(super) fn map_to_scale(
     plan: &Plan,
-    steps: StepNames<'_>,
+    steps: Option<&OpSequence>,
     options: MapOptions,
     scale: Option<Bytes>,
 ) -> String {

@@ -3,9 +3,9 @@
 use std::fmt::Write;
 
 use crate::{
-    Bytes, Plan,
+    Bytes, OpSequence, Plan,
     report::{
-        MapOptions, Size, StepNames, SvgOptions, by_pool, in_buffers,
+        MapOptions, Size, SvgOptions, by_pool, in_buffers,
         map::{map_to_scale, memory_map},
         markup::Escaped,
         pool_title,
@@ -18,13 +18,13 @@ use crate::{
 pub struct MapOf<'a> {
     title: &'a str,
     plan: &'a Plan,
-    steps: StepNames<'a>,
+    steps: Option<&'a OpSequence>,
 }
 
 impl<'a> MapOf<'a> {
     /// Creates the map of a plan, with a title.
     #[must_use]
-    pub fn new(title: &'a str, plan: &'a Plan, steps: StepNames<'a>) -> Self {
+    pub fn new(title: &'a str, plan: &'a Plan, steps: Option<&'a OpSequence>) -> Self {
         Self { title, plan, steps }
     }
 }
@@ -80,7 +80,7 @@ fn stacked(maps: &[MapOf<'_>], options: SvgOptions, scale: Bytes) -> String {
 
 /// Draws the pools of a plan as text, one below the other, each to a scale of its own.
 #[must_use]
-pub fn pool_maps(plan: &Plan, steps: StepNames<'_>, options: MapOptions) -> String {
+pub fn pool_maps(plan: &Plan, steps: Option<&OpSequence>, options: MapOptions) -> String {
     let plan = &*in_buffers(plan);
     let drawn = by_pool(plan).into_iter().zip(titles(plan)).map(|(pool, title)| {
         let map = memory_map(&pool, steps, options);
@@ -92,7 +92,7 @@ pub fn pool_maps(plan: &Plan, steps: StepNames<'_>, options: MapOptions) -> Stri
 /// Draws the pools of a plan as a self-contained SVG, one below the other, each in a picture of the
 /// given size and to a scale of its own.
 #[must_use]
-pub fn pool_maps_svg(plan: &Plan, steps: StepNames<'_>, options: SvgOptions) -> String {
+pub fn pool_maps_svg(plan: &Plan, steps: Option<&OpSequence>, options: SvgOptions) -> String {
     let plan = &*in_buffers(plan);
     let (pools, titles) = (by_pool(plan), titles(plan));
     if let [pool] = &*pools {

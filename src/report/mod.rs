@@ -1,4 +1,7 @@
 //! Plans as output for readers and other programs: text, memory maps, JSON, CSV.
+//!
+//! Functions that name the steps of a plan take the sequence whose operators they name, or `None` if there is none:
+//! steps have only numbers then.
 
 mod advice;
 mod alive;
@@ -105,33 +108,27 @@ pub use verification::{bound_ratio, verification, violations};
 
 use crate::{OpSequence, Step};
 
-/// The names of steps: their operators, if known.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct StepNames<'a>(pub Option<&'a OpSequence>);
-
-impl StepNames<'_> {
-    /// Names a step, as `step 4 (conv1)` or `step 4`.
-    #[must_use]
-    pub fn name(&self, step: Step) -> String {
-        match self.operator(step) {
-            Some(operator) => format!("step {step} ({})", printable(&operator)),
-            None => format!("step {step}"),
-        }
+/// Names a step by its operator, if the sequence is known, as `step 4 (conv1)`, or as `step 4`.
+fn step_name(sequence: Option<&OpSequence>, step: Step) -> String {
+    match operator_at(sequence, step) {
+        Some(operator) => format!("step {step} ({})", printable(&operator)),
+        None => format!("step {step}"),
     }
+}
 
-    /// Names a step with a long operator name shortened, for text of limited width.
-    fn short_name(self, step: Step) -> String {
-        match self.operator(step) {
-            Some(operator) => format!("step {step} ({})", short(&operator)),
-            None => format!("step {step}"),
-        }
+/// Names a step with a long operator name shortened, for text of limited width.
+fn short_step(sequence: Option<&OpSequence>, step: Step) -> String {
+    match operator_at(sequence, step) {
+        Some(operator) => format!("step {step} ({})", short(&operator)),
+        None => format!("step {step}"),
     }
+}
 
-    fn operator(self, step: Step) -> Option<String> {
-        let sequence = self.0?;
-        let at = usize::try_from(step).ok().filter(|&at| at < sequence.operators().len())?;
-        Some(sequence.operator_name(at))
-    }
+/// The name of the operator of a step, if the sequence is known and has that step.
+fn operator_at(sequence: Option<&OpSequence>, step: Step) -> Option<String> {
+    let sequence = sequence?;
+    let at = usize::try_from(step).ok().filter(|&at| at < sequence.operators().len())?;
+    Some(sequence.operator_name(at))
 }
 
 /// Shortens a name for use in a sentence.

@@ -3,7 +3,6 @@
 use crate::{
     Bytes, Plan, PlannedChunk, TensorPlace,
     report::{
-        StepNames,
         fit::{WIDTH, line, name, text},
         printable,
         times::Times,
@@ -65,7 +64,7 @@ fn place(plan: &Plan, chunk: Option<&PlannedChunk>, offset: Bytes) -> String {
 }
 
 fn rows(plan: &Plan) -> Vec<Row<'_>> {
-    let times = Times::of(plan, StepNames(None));
+    let times = Times::of(plan, None);
     let mut holds_none = vec![true; plan.chunks.len()];
     let mut rows = Vec::with_capacity(plan.tensors.len());
     for tensor in &plan.tensors {

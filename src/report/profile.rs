@@ -4,9 +4,8 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    Bytes, Plan, Step,
+    Bytes, OpSequence, Plan, Step,
     plan::{PlannedPart, TensorPlace},
-    report::StepNames,
 };
 
 /// Returns whether the bytes alive at one step are the lower bound: there is one pool, without limits, and
@@ -32,11 +31,10 @@ pub(super) struct View<'a> {
 }
 
 /// Lists the views in each chunk: all of its tensors but the first.
-pub(super) fn views<'a>(plan: &'a Plan, steps: StepNames<'_>) -> Vec<Vec<View<'a>>> {
+pub(super) fn views<'a>(plan: &'a Plan, steps: Option<&OpSequence>) -> Vec<Vec<View<'a>>> {
     let producers: BTreeMap<&str, usize> = steps
-        .0
         .into_iter()
-        .flat_map(crate::OpSequence::tensors)
+        .flat_map(OpSequence::tensors)
         .filter_map(|tensor| Some((&*tensor.name, tensor.producer()?)))
         .collect();
     let mut views: Vec<Vec<View<'_>>> = vec![Vec::new(); plan.chunks.len()];

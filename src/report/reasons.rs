@@ -3,9 +3,9 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::{
-    Plan, Step,
+    OpSequence, Plan, Step,
     plan::TensorPlace,
-    report::{StepNames, printable, short, times::Times},
+    report::{printable, short, times::Times},
     sequence::TensorId,
 };
 
@@ -85,7 +85,7 @@ fn names(plan: &Plan, chunks: &[usize]) -> String {
 /// The tensors of a plan by their places in it.
 pub(super) struct Reasons<'a> {
     plan: &'a Plan,
-    steps: StepNames<'a>,
+    steps: Option<&'a OpSequence>,
     /// By tensor of the sequence: its chunk, and whether it is the chunk's first tensor.
     places: HashMap<TensorId, (usize, bool)>,
 }
@@ -98,7 +98,7 @@ impl<'a> Reasons<'a> {
         let mut seen = vec![false; plan.chunks.len()];
         for tensor in &plan.tensors {
             let TensorPlace::Pool { chunk, .. } = tensor.place else { continue };
-            let (Some(sequence), Some(seen)) = (steps.0, seen.get_mut(chunk)) else { continue };
+            let (Some(sequence), Some(seen)) = (steps, seen.get_mut(chunk)) else { continue };
             let is_first = !std::mem::replace(seen, true);
             if let Some(id) = sequence.tensor_id(&tensor.name) {
                 places.insert(id, (chunk, is_first));
@@ -109,7 +109,7 @@ impl<'a> Reasons<'a> {
 
     /// Returns whether the operator of a step reads or makes a tensor in the chunk.
     pub(super) fn is_used(&self, chunk: usize, step: Step) -> bool {
-        let node = self.steps.0.zip(usize::try_from(step).ok());
+        let node = self.steps.zip(usize::try_from(step).ok());
         let node = node.and_then(|(sequence, at)| sequence.operators().get(at));
         let ids = node.into_iter().flat_map(|node| node.inputs.iter().chain(&node.outputs));
         ids.filter_map(|id| self.places.get(id)).any(|&(place, _)| place == chunk)
@@ -117,7 +117,7 @@ impl<'a> Reasons<'a> {
 
     /// The reason why a chunk is alive in its last step, if an operator reads it there or it is a result.
     pub(super) fn last(&self, chunk: usize) -> Option<Reason<'a>> {
-        let sequence = self.steps.0?;
+        let sequence = self.steps?;
         let step = self.plan.chunks.get(chunk)?.end.checked_sub(1)?;
         let here = |id: &&TensorId| self.places.get(*id).is_some_and(|&(place, _)| place == chunk);
         if let Some(id) = sequence.outputs().iter().find(here) {

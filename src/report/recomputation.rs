@@ -5,9 +5,9 @@ use crate::{
     planner::{RecomputedFit, RecomputedPlan},
     recompute::Curve,
     report::{
-        Size, StepNames, count,
+        Size, count,
         fit::{hanging, line, name, text},
-        printable,
+        operator_at, printable,
     },
 };
 
@@ -99,9 +99,8 @@ fn fitting(found: &RecomputedFit, given: &OpSequence) -> String {
         .map(|run| (bytes_made(given, run.step), run.step, run.before))
         .collect();
     saved.sort_by_key(|&(bytes, step, _)| (std::cmp::Reverse(bytes), step));
-    let steps = StepNames(Some(given));
     for &(bytes, step, before) in saved.iter().take(SHOWN) {
-        let operator = steps.operator(step as Step).unwrap_or_default();
+        let operator = operator_at(Some(given), step as Step).unwrap_or_default();
         report += &line(vec![
             text(format!("  {:>10}  ", format!("{:#}", Size(bytes)))),
             name(printable(&operator)),

@@ -6,11 +6,11 @@ use crate::{
     Bytes, OpSequence, Step,
     planner::ReorderedPlan,
     report::{
-        Size, StepNames,
+        Size,
         alive::{Peak, bytes_by_chunk},
         count,
         fit::{hanging, line, name, text},
-        printable,
+        operator_at, printable, short_step,
     },
 };
 
@@ -85,12 +85,11 @@ pub fn reordering(found: &ReorderedPlan, given: &OpSequence) -> String {
     if pays.is_empty() {
         return report;
     }
-    let (peak, steps) = (found.given.peak_step, StepNames(Some(given)));
     report += &hanging(
         "\n",
         &format!(
             "The given order has its peak at {}. In the new order, these are not alive there:",
-            steps.short_name(peak)
+            short_step(Some(given), found.given.peak_step)
         ),
         0,
     );
@@ -99,7 +98,7 @@ pub fn reordering(found: &ReorderedPlan, given: &OpSequence) -> String {
             Role::Makes => ("made by ", "which now runs after it"),
             Role::ReadsLast => ("read last by ", "which now runs before it"),
         };
-        let operator = steps.operator(pay.step as Step).unwrap_or_default();
+        let operator = operator_at(Some(given), pay.step as Step).unwrap_or_default();
         report += &line(vec![
             text(format!("  {:>10}  {}", format!("{:#}", Size(pay.bytes)), role.0)),
             name(printable(&operator)),

@@ -5,11 +5,11 @@ use std::cmp::Reverse;
 use crate::{
     Bytes, OpSequence, Plan, Step,
     report::{
-        Size, StepNames,
+        Size,
         alive::Peak,
         count,
         fit::{hanging, line, name, text, wrapped},
-        printable,
+        operator_at, printable, short_step,
         times::lifetime,
     },
     sequence::{Origin, TensorId},
@@ -96,9 +96,8 @@ pub fn explain_reruns(sequence: &OpSequence, plan: &Plan) -> String {
     let mut report =
         wrapped(&format!("{operators} {verb} twice; the bytes made are not kept in between:"), 0);
     found.sort_by_key(|one| (Reverse(one.bytes), one.step));
-    let steps = StepNames(Some(sequence));
     for one in found.iter().take(SHOWN) {
-        let operator = steps.operator(one.step).unwrap_or_default();
+        let operator = operator_at(Some(sequence), one.step).unwrap_or_default();
         let (from, to) = one.gap;
         let gap =
             if from < to { format!(", not kept in {}", lifetime(from, to)) } else { String::new() };
@@ -121,7 +120,7 @@ pub fn explain_reruns(sequence: &OpSequence, plan: &Plan) -> String {
     let words = format!(
         "Without that, {} more would be alive in {}, which has the most bytes alive.",
         Size(saved),
-        steps.short_name(peak)
+        short_step(Some(sequence), peak)
     );
     report + &hanging("", &words, 0)
 }

@@ -1,15 +1,16 @@
 //! A plan in a few lines.
 
 use crate::{
-    Bytes, Plan, Strategy,
+    Bytes, OpSequence, Plan, Strategy,
     plan::Scope,
     report::{
-        Size, StepNames,
+        Size,
         alive::Peak,
         count,
         fit::{hanging, shortened, wrapped},
         pools, printable,
         profile::is_bound_by_steps,
+        short_step,
     },
     sequence::SizeBasis,
 };
@@ -17,7 +18,7 @@ use crate::{
 /// Reports the pool size, bounds and savings of a plan, and the rules that its proof holds for. `rules`
 /// describes what could be written over what, such as `in-place rows`.
 #[must_use]
-pub fn summary(plan: &Plan, steps: StepNames<'_>, rules: &str) -> String {
+pub fn summary(plan: &Plan, steps: Option<&OpSequence>, rules: &str) -> String {
     let mut text = if plan.pools.len() > 1 { pools::table(plan) } else { String::new() };
     let padding = match plan.padding {
         0 => String::new(),
@@ -36,7 +37,7 @@ pub fn summary(plan: &Plan, steps: StepNames<'_>, rules: &str) -> String {
 }
 
 /// The size of the pool, what it is compared with, and what is proven.
-fn size_rows(plan: &Plan, steps: StepNames<'_>) -> Vec<Row<'static>> {
+fn size_rows(plan: &Plan, steps: Option<&OpSequence>) -> Vec<Row<'static>> {
     let peak = Peak::of(plan);
     let alive = known_alive(plan, peak);
     let name = match (name_of_bound(plan, alive), plan.ratio()) {
@@ -296,14 +297,14 @@ fn bound_label(plan: &Plan) -> &'static str {
     if is_bound_by_steps(plan) { PEAK } else { BOUND }
 }
 
-fn remark(plan: &Plan, peak: Peak, steps: StepNames<'_>) -> String {
+fn remark(plan: &Plan, peak: Peak, steps: Option<&OpSequence>) -> String {
     match peak.bytes {
         _ if !plan.peak.is_empty() => {
             format!("{} that may be alive together", count(plan.peak.len() as u64, "chunk"))
         }
         _ if !is_bound_by_steps(plan) => format!("no {} is smaller", scoped(plan)),
         0 => "nothing is ever alive".to_owned(),
-        _ => format!("at {}", steps.short_name(peak.step)),
+        _ => format!("at {}", short_step(steps, peak.step)),
     }
 }
 

@@ -3,14 +3,14 @@
 //! its entries.
 
 use crate::{
-    Plan, Step,
-    report::{StepNames, count},
+    OpSequence, Plan, Step,
+    report::{count, short_step, step_name},
 };
 
 /// Names times.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Times<'a> {
-    steps: StepNames<'a>,
+    steps: Option<&'a OpSequence>,
     /// `step` or `clock sum`.
     pub(super) unit: &'static str,
     /// True if one step has the most bytes alive; with several streams, none does.
@@ -18,16 +18,16 @@ pub(super) struct Times<'a> {
 }
 
 impl<'a> Times<'a> {
-    pub(super) fn of(plan: &Plan, steps: StepNames<'a>) -> Self {
+    pub(super) fn of(plan: &Plan, steps: Option<&'a OpSequence>) -> Self {
         if plan.peak.is_empty() || !plan.tensors.is_empty() {
             Self { steps, unit: "step", has_peak: plan.peak.is_empty() }
         } else {
-            Self { steps: StepNames(None), unit: "clock sum", has_peak: false }
+            Self { steps: None, unit: "clock sum", has_peak: false }
         }
     }
 
     /// The operators of the steps, if they are known.
-    pub(super) fn steps(&self) -> StepNames<'a> {
+    pub(super) fn steps(&self) -> Option<&'a OpSequence> {
         self.steps
     }
 
@@ -39,7 +39,7 @@ impl<'a> Times<'a> {
     /// Names a time as `step 4 (conv1)`, `step 4` or `clock sum 4`.
     pub(super) fn name(&self, time: Step) -> String {
         match self.unit {
-            "step" => self.steps.name(time),
+            "step" => step_name(self.steps, time),
             unit => format!("{unit} {time}"),
         }
     }
@@ -48,7 +48,7 @@ impl<'a> Times<'a> {
     /// limited width.
     pub(super) fn short_name(&self, time: Step) -> String {
         match self.unit {
-            "step" => self.steps.short_name(time),
+            "step" => short_step(self.steps, time),
             unit => format!("{unit} {time}"),
         }
     }
@@ -69,5 +69,5 @@ impl<'a> Times<'a> {
 
 /// Formats a lifetime in steps.
 pub(super) fn lifetime(begin: Step, end: Step) -> String {
-    Times { steps: StepNames(None), unit: "step", has_peak: true }.lifetime(begin, end)
+    Times { steps: None, unit: "step", has_peak: true }.lifetime(begin, end)
 }

@@ -5,22 +5,22 @@
 use serde_json::{Value, json};
 
 use crate::{
-    Plan, Step,
+    OpSequence, Plan, Step,
     boxes::{Boxes, PlacedBox},
-    report::{StepNames, alive::live_bytes, profile::Chains},
+    report::{alive::live_bytes, profile::Chains},
 };
 
 /// Writes a plan as a trace.
 #[must_use]
-pub fn trace(plan: &Plan, steps: StepNames<'_>) -> String {
+pub fn trace(plan: &Plan, steps: Option<&OpSequence>) -> String {
     let chains = Chains::new(plan);
     let rows = rows(plan, &chains);
     let mut events = vec![
         json!({"ph": "M", "pid": 1, "name": "process_name", "args": {"name": "memplan"}}),
         json!({"ph": "M", "pid": 1, "tid": 1, "name": "thread_name", "args": {"name": "operators"}}),
     ];
-    let operators = steps.0.map_or(0, |sequence| sequence.operators().len());
-    for (step, name) in (0..operators).filter_map(|at| Some((at, steps.0?.operator_name(at)))) {
+    let operators = steps.map_or(0, |sequence| sequence.operators().len());
+    for (step, name) in (0..operators).filter_map(|at| Some((at, steps?.operator_name(at)))) {
         events.push(json!({"ph": "X", "pid": 1, "tid": 1, "cat": "operator", "name": name,
             "ts": time(step as Step), "dur": 1000, "args": {"step": step}}));
     }

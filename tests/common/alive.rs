@@ -5,10 +5,10 @@
 use std::collections::HashMap;
 
 use memplan::{
-    Plan, PlannedChunk, Problem,
+    OpSequence, Plan, PlannedChunk, Problem,
     report::{
-        MapOptions, MapSheet, Size, StepNames, SvgOptions, by_pool, explain, explain_json,
-        in_buffers, memory_map, memory_map_html, memory_map_svg, summary,
+        MapOptions, MapSheet, Size, SvgOptions, by_pool, explain, explain_json, in_buffers,
+        memory_map, memory_map_html, memory_map_svg, summary,
     },
 };
 use serde_json::Value;
@@ -20,7 +20,7 @@ const SMALL: (u64, u64) = (300, 60);
 
 /// Checks all reports about a plan, and about the plans of its bodies. Returns the number of pools in which several
 /// chunks share bytes in some step.
-pub fn check(plan: &Plan, steps: StepNames<'_>) -> usize {
+pub fn check(plan: &Plan, steps: Option<&OpSequence>) -> usize {
     let split = in_buffers(plan);
     let mut shared = 0;
     for pool in by_pool(&split) {
@@ -29,7 +29,7 @@ pub fn check(plan: &Plan, steps: StepNames<'_>) -> usize {
     if plan.steps() <= SMALL.1 {
         check_page(&split, steps, plan);
     }
-    let bodies = plan.bodies().iter().map(|body| check(&body.plan, StepNames(None)));
+    let bodies = plan.bodies().iter().map(|body| check(&body.plan, None));
     shared + bodies.sum::<usize>()
 }
 
@@ -82,7 +82,7 @@ fn needs(plan: &Plan, step: u64) -> Vec<(u64, u64)> {
     ranges
 }
 
-fn check_pool(pool: &Plan, steps: StepNames<'_>, plan: &Plan) -> usize {
+fn check_pool(pool: &Plan, steps: Option<&OpSequence>, plan: &Plan) -> usize {
     let alignment = pool.alignment().max(1);
     let explained = explain_json(pool, steps);
     let peak = &explained["peak"];
@@ -135,7 +135,7 @@ fn check_pool(pool: &Plan, steps: StepNames<'_>, plan: &Plan) -> usize {
 }
 
 /// No cell of a map with a line for each byte holds two chunks, and as many cells are taken as bytes are alive.
-fn check_map(pool: &Plan, steps: StepNames<'_>, counted: &[u64]) {
+fn check_map(pool: &Plan, steps: Option<&OpSequence>, counted: &[u64]) {
     let (height, width) = (pool.pool_size(), 11 + pool.steps());
     let [height, width] = [height, width].map(|size| usize::try_from(size).unwrap());
     let options = MapOptions::default().height(height).width(width);
@@ -153,7 +153,7 @@ fn check_map(pool: &Plan, steps: StepNames<'_>, counted: &[u64]) {
 }
 
 /// The rectangles of a picture cover as much of it as bytes are alive.
-fn check_picture(pool: &Plan, steps: StepNames<'_>, counted: &[u64]) {
+fn check_picture(pool: &Plan, steps: Option<&OpSequence>, counted: &[u64]) {
     let options = SvgOptions::fitting(pool).width(3000).height(3000);
     let svg = memory_map_svg(pool, steps, options);
     let (mut free, mut taken) = (0.0, 0.0);
@@ -175,7 +175,7 @@ fn check_picture(pool: &Plan, steps: StepNames<'_>, counted: &[u64]) {
 }
 
 /// The boxes of the page have as many bytes in each step as are alive, in all pools together.
-fn check_page(split: &Plan, steps: StepNames<'_>, plan: &Plan) {
+fn check_page(split: &Plan, steps: Option<&OpSequence>, plan: &Plan) {
     let problem = Problem::builder().build().unwrap();
     let plans = std::slice::from_ref(split);
     let html = memory_map_html("page", &[MapSheet::new(plans, steps, &problem)]);

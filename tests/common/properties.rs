@@ -11,10 +11,7 @@ use memplan::{
     },
     lower::{LoweringOptions, lower},
     problem::{ChunkId, Feature, Request},
-    report::{
-        MapOptions, StepNames, explain, memory_map, summary, write_problem_json,
-        write_sequence_json,
-    },
+    report::{MapOptions, explain, memory_map, summary, write_problem_json, write_sequence_json},
     search::Limits,
     verify::{Figure, Violation, execute, verify},
 };
@@ -343,7 +340,6 @@ fn with_number_ids(problem: &Problem) -> bool {
 }
 
 fn draw(plan: &Plan) {
-    let steps = StepNames(None);
-    assert!(summary(plan, steps, "").len() + explain(plan, steps).len() > 0);
-    assert!(!memory_map(plan, steps, MapOptions::default()).is_empty());
+    assert!(summary(plan, None, "").len() + explain(plan, None).len() > 0);
+    assert!(!memory_map(plan, None, MapOptions::default()).is_empty());
 }

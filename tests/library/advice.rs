@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, ops::Range};
 use arbitrary::Unstructured;
 use memplan::{
     OpSequence, Operator, Output, Planner,
-    report::{Advice, Change, StepNames, advice, advice_text},
+    report::{Advice, Change, advice, advice_text},
     sequence::{Origin, TensorId},
 };
 
@@ -172,7 +172,7 @@ fn a_fused_operator_keeps_what_its_parts_may_overwrite() {
     assert_eq!(given, 1024 + 4096);
     let best = advice.first().unwrap();
     assert_eq!((&best.change, best.pool_size), (&Change::OneOperator(1..3), 1024));
-    let text = advice_text(&advice, StepNames(Some(&sequence)));
+    let text = advice_text(&advice, Some(&sequence));
     assert!(text.contains("with one fused operator in place of steps 1..3 (v to w)"), "{text}");
 }
 
@@ -184,5 +184,5 @@ fn there_is_no_advice_without_a_peak_to_lower() {
         .build()
         .unwrap();
     let (_, advice) = advice_for(&sequence);
-    assert_eq!((advice.len(), advice_text(&advice, StepNames(None))), (0, String::new()));
+    assert_eq!((advice.len(), advice_text(&advice, None)), (0, String::new()));
 }

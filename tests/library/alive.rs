@@ -7,7 +7,7 @@ use memplan::{
     Input, OpSequence, Operator, Output, Plan, PlanError, Planner, Problem, Strategy,
     import::{Format, ImportOptions, read_input},
     problem::{Place, Pool, ProblemFile},
-    report::{StepNames, explain},
+    report::explain,
     search::first_fit,
     sequence::SequenceBuilder,
 };
@@ -46,8 +46,8 @@ fn tensors_in_several_concatenations_are_alive_between_them() {
     let sequence = dense(4).output("x4").build().unwrap();
     let plan = Planner::new().plan(&sequence).unwrap();
     assert_eq!(plan.parts().len(), 1 + 2 + 3 + 4);
-    assert!(check(&plan, StepNames(Some(&sequence))) > 0);
-    let words = explain(&plan, StepNames(Some(&sequence)));
+    assert!(check(&plan, Some(&sequence)) > 0);
+    let words = explain(&plan, Some(&sequence));
     assert!(words.contains("The pool is no larger than the peak"), "{words}");
 }
 
@@ -68,8 +68,8 @@ fn check_folder(folder: &Path) -> [usize; 2] {
         let Ok(input) = read_input(&fs::read(&path).unwrap(), format, &options) else { continue };
         let Ok(plan) = Planner::new().alignment(64).plan(&input) else { continue };
         let steps = match &input {
-            Input::Sequence(sequence) => StepNames(Some(sequence)),
-            Input::Problem(_) => StepNames(None),
+            Input::Sequence(sequence) => Some(sequence),
+            Input::Problem(_) => None,
         };
         checked[0] += 1;
         checked[1] += check(&plan, steps);
@@ -107,7 +107,7 @@ fn sequences_with_gathers_are_accounted_for() {
         match planner.plan(&sequence) {
             Ok(plan) => {
                 planned += 1;
-                shared += check(&plan, StepNames(Some(&sequence)));
+                shared += check(&plan, Some(&sequence));
             }
             Err(error) => assert!(is_impossible(&error), "{error}"),
         }
@@ -130,7 +130,7 @@ fn sequences_with_bodies_are_accounted_for() {
         match Planner::new().alignment(4).plan(&sequence) {
             Ok(plan) => {
                 bodies += plan.bodies().len();
-                check(&plan, StepNames(Some(&sequence)));
+                check(&plan, Some(&sequence));
             }
             Err(PlanError::Body { .. }) => {}
             Err(error) => panic!("{error}"),
@@ -160,7 +160,7 @@ fn problems_with_pools_pins_parts_windows_and_streams_are_accounted_for() {
         let Some(plan) = planned(&problem) else { continue };
         checked += 1;
         on_streams += usize::from(!plan.peak().is_empty());
-        shared += check(&plan, StepNames(None));
+        shared += check(&plan, None);
     }
     assert!(checked > 500 && shared > 20 && on_streams > 50, "{checked}, {shared}, {on_streams}");
 }

@@ -12,7 +12,7 @@ use memplan::{
     OpSequence, Operator, Output, Plan, PlannedLink, Planner, Problem, Strategy, TensorPlace,
     plan::Scope,
     problem::Request,
-    report::{StepNames, explain, explain_json, summary, trace},
+    report::{explain, explain_json, summary, trace},
     verify::{Verifier, execute, verify},
 };
 use rstest::rstest;
@@ -47,7 +47,7 @@ fn verify_accepts_exactly_the_placements_that_run() {
             add(&on_streams[0], is_split && sequence.streams() > 1);
             add(&on_streams[1], !verified.is_empty() && sequence.streams() > 1);
             if verified.is_empty() {
-                check(&plan, StepNames(Some(&sequence)));
+                check(&plan, Some(&sequence));
             }
             // Larger windows, or none, can only be harder to meet.
             let wider = if random.ratio(1, 2)? { Some(random.int_in_range(0..=3)?) } else { None };
@@ -195,7 +195,7 @@ fn parts_of_a_buffer_are_overwritten_one_by_one(#[case] format: u64, #[case] win
     let (sequence, plan) = (glu(), read(glu_plan(format, windows)));
     let verification = Verifier::new().execute(true).verify(&sequence, &plan).unwrap();
     assert_eq!((verification.violations, verification.bytes_alive), (vec![], 64));
-    let steps = StepNames(Some(&sequence));
+    let steps = Some(&sequence);
     check(&plan, steps);
     let words = explain(&plan, steps);
     let kept = "t is kept by its view a (32 B of 64 B) until step 4 (mul).";

@@ -8,8 +8,7 @@ use memplan::{
     plan::PlannedPool,
     problem::{Place, Pool, ProblemFile},
     report::{
-        MapOptions, StepNames, SvgOptions, by_pool, explain, in_buffers, memory_map, pool_maps,
-        pool_maps_svg,
+        MapOptions, SvgOptions, by_pool, explain, in_buffers, memory_map, pool_maps, pool_maps_svg,
     },
     search::first_fit,
 };
@@ -35,7 +34,7 @@ fn planned() -> Plan {
 }
 
 fn text(plan: &Plan) -> String {
-    pool_maps(plan, StepNames(None), MapOptions::default().width(40))
+    pool_maps(plan, None, MapOptions::default().width(40))
 }
 
 #[test]
@@ -62,7 +61,7 @@ fn holes_are_empty_pins_and_reserved_bytes_are_hatched() {
 
 #[test]
 fn a_picture_draws_holes_empty_and_hatches_pins_and_reserved_bytes() {
-    let svg = pool_maps_svg(&planned(), StepNames(None), SvgOptions::fitting(&planned()));
+    let svg = pool_maps_svg(&planned(), None, SvgOptions::fitting(&planned()));
     // `kept` on both sides of its hole, `strip` before, in and after its window, and the three others.
     assert_eq!(svg.matches("<rect class=\"c c").count(), 2 + 3 + 3);
     assert_eq!(svg.matches("<rect class=\"pinned\" x").count(), 2 + 3 + 2);
@@ -75,7 +74,7 @@ fn a_picture_draws_holes_empty_and_hatches_pins_and_reserved_bytes() {
 
 #[test]
 fn a_hole_is_not_explained_as_full() {
-    let text = explain(&planned(), StepNames(None));
+    let text = explain(&planned(), None);
     let sram = text.split_once("In pool psram").unwrap().0;
     assert!(sram.contains("Peak, at step 0: 10 B, in 3 chunks:"), "{sram}");
     assert!(sram.contains("   0 .. 2          2 B  reserved"), "{sram}");
@@ -93,8 +92,8 @@ fn times_of_several_streams_are_not_called_steps() {
         {"id": 2, "name": "c", "begin": [1, 0], "end": [3, 1], "size": 32}]}"#;
     let file: ProblemFile = serde_json::from_str(json).unwrap();
     let plan = Planner::new().plan(&Problem::try_from(file).unwrap()).unwrap();
-    let explained = explain(&plan, StepNames(None));
-    let svg = pool_maps_svg(&plan, StepNames(None), SvgOptions::fitting(&plan));
+    let explained = explain(&plan, None);
+    let svg = pool_maps_svg(&plan, None, SvgOptions::fitting(&plan));
     assert!(explained.contains("clock sums 0..2"), "{explained}");
     let (_, behind) = explained.split_once("on all streams together.").unwrap();
     for text in [behind, &text(&plan), svg.split_once("</style>").unwrap().1] {
@@ -143,7 +142,7 @@ fn no_two_chunks_are_drawn_over_each_other() {
         }
         for pool in by_pool(&plan) {
             let height = usize::try_from(pool.pool_size()).unwrap();
-            let map = memory_map(&pool, StepNames(None), MapOptions::default().height(height));
+            let map = memory_map(&pool, None, MapOptions::default().height(height));
             let rows = map.lines().filter_map(|line| Some(line.split_once(" |")?.1));
             assert!(rows.into_iter().all(|row| !row.contains('*')), "problem {round}:\n{map}");
             drawn += 1;
@@ -180,9 +179,9 @@ fn every_chunk_lies_within_the_size_of_its_buffer() {
             aligned += u32::from(top < pool.pool_size());
         }
         assert!(plan.pools().iter().any(is_row));
-        let text = explain(&buffers, StepNames(None));
+        let text = explain(&buffers, None);
         assert!(text.contains(", buffer ") || buffers.pools().len() == 1, "{text}");
-        assert_eq!(text, explain(&plan, StepNames(None)));
+        assert_eq!(text, explain(&plan, None));
         split += 1;
     }
     assert!(split > 20 && aligned > 5, "{split} rows of buffers, {aligned} buffers rounded up");

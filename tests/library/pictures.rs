@@ -7,8 +7,7 @@ use memplan::{
     OpSequence, Operator, Output, Plan, Planner, Problem, Strategy,
     lower::{LoweringOptions, lower},
     report::{
-        MapSheet, PageError, StepNames, SvgOptions, memory_map_html, memory_map_svg,
-        simulation_svg, trace,
+        MapSheet, PageError, SvgOptions, memory_map_html, memory_map_svg, simulation_svg, trace,
     },
 };
 use serde_json::Value;
@@ -60,7 +59,7 @@ fn check_markup(svg: &str) {
 fn page(
     title: &str,
     plans: &[Plan],
-    steps: StepNames<'_>,
+    steps: Option<&OpSequence>,
     problem: &Problem,
 ) -> Result<String, PageError> {
     memory_map_html(title, &[MapSheet::new(plans, steps, problem)])
@@ -80,7 +79,7 @@ fn data(html: &str) -> Value {
 #[test]
 fn names_are_text_everywhere() {
     let (sequence, plan, problem) = hostile();
-    let steps = StepNames(Some(&sequence));
+    let steps = Some(&sequence);
     for svg in [
         memory_map_svg(&plan, steps, SvgOptions::fitting(&plan)),
         simulation_svg(&problem, 0..9, 960),
@@ -103,7 +102,7 @@ fn names_are_text_everywhere() {
 #[test]
 fn a_map_has_a_rectangle_for_each_chunk_a_seam_for_each_overwriter_and_a_mark_for_each_view() {
     let (sequence, plan, _) = hostile();
-    let svg = memory_map_svg(&plan, StepNames(Some(&sequence)), SvgOptions::fitting(&plan));
+    let svg = memory_map_svg(&plan, Some(&sequence), SvgOptions::fitting(&plan));
     // The legend has one of each as well.
     assert_eq!(svg.matches("<rect class=\"c c").count(), 3);
     assert_eq!(svg.matches("class=\"over\"").count(), 1 + 1);
@@ -120,7 +119,7 @@ fn the_line_of_live_bytes_peaks_at_the_lower_bound() {
         let problem = random_problem(random, wild)?;
         // A search may give up overwrites, and other bytes are then alive.
         let plan = Planner::new().strategy(Strategy::Pushdown).plan(&problem).unwrap();
-        let html = page("", std::slice::from_ref(&plan), StepNames(None), &problem).unwrap();
+        let html = page("", std::slice::from_ref(&plan), None, &problem).unwrap();
         let data = data(&html);
         let column = |name: &str| {
             let column = data["live"][name].as_array().unwrap();
@@ -138,7 +137,7 @@ fn the_line_of_live_bytes_peaks_at_the_lower_bound() {
             })
             .collect();
         assert_eq!((stated, column("bytes")), (steps, bytes));
-        check_markup(&memory_map_svg(&plan, StepNames(None), SvgOptions::fitting(&plan)));
+        check_markup(&memory_map_svg(&plan, None, SvgOptions::fitting(&plan)));
         check_markup(&simulation_svg(&problem, 0..u64::MAX, 960));
         Ok(())
     });
@@ -147,7 +146,7 @@ fn the_line_of_live_bytes_peaks_at_the_lower_bound() {
 #[test]
 fn a_page_holds_every_plan_and_every_event() {
     let (sequence, pushdown, problem) = hostile();
-    let steps = StepNames(Some(&sequence));
+    let steps = Some(&sequence);
     let naive = Planner::new().strategy(Strategy::Naive).plan(&sequence).unwrap();
     let html = page("two", &[pushdown.clone(), naive], steps, &problem).unwrap();
     let data = data(&html);
@@ -170,12 +169,12 @@ fn a_page_holds_every_plan_and_every_event() {
 #[test]
 fn a_page_holds_sheets_of_different_chunks() {
     let (sequence, plan, problem) = hostile();
-    let steps = StepNames(Some(&sequence));
+    let steps = Some(&sequence);
     let apart = lower(&sequence, LoweringOptions::default().inplace(false)).unwrap().problem;
     let other = Planner::new().plan(&apart).unwrap();
     let sheets = [
         MapSheet::new(std::slice::from_ref(&plan), steps, &problem).label("in place"),
-        MapSheet::new(std::slice::from_ref(&other), StepNames(None), &apart).label("<apart>"),
+        MapSheet::new(std::slice::from_ref(&other), None, &apart).label("<apart>"),
     ];
     let html = memory_map_html("two", &sheets).unwrap();
     let first = data(&html);
@@ -199,7 +198,7 @@ fn a_page_of_twenty_thousand_chunks_stays_below_three_megabytes() {
     }
     let problem = problem.build().unwrap();
     let plan = Planner::new().strategy(Strategy::Pushdown).plan(&problem).unwrap();
-    let html = page("large", &[plan], StepNames(None), &problem).unwrap();
+    let html = page("large", &[plan], None, &problem).unwrap();
     assert!(html.len() < 3_000_000, "{} B", html.len());
 }
 
@@ -216,7 +215,7 @@ fn a_page_names_graph_inputs_and_weights_as_such() {
     let options = LoweringOptions::default().inputs_in_pool(true).weights_in_pool(true);
     let plan = Planner::new().lowering(options).plan(&sequence).unwrap();
     let problem = lower(&sequence, options).unwrap().problem;
-    let steps = StepNames(Some(&sequence));
+    let steps = Some(&sequence);
     let html = page("", std::slice::from_ref(&plan), steps, &problem).unwrap();
     let expected = serde_json::json!({"chunk": [0, 1], "kind": ["a graph input", "a weight"]});
     assert_eq!(data(&html)["supplied"], expected);
@@ -225,7 +224,7 @@ fn a_page_names_graph_inputs_and_weights_as_such() {
 #[test]
 fn a_trace_begins_and_ends_every_chunk() {
     let (sequence, plan, _) = hostile();
-    let trace: Value = serde_json::from_str(&trace(&plan, StepNames(Some(&sequence)))).unwrap();
+    let trace: Value = serde_json::from_str(&trace(&plan, Some(&sequence))).unwrap();
     let events = trace["traceEvents"].as_array().unwrap();
     let of = |phase: &str| events.iter().filter(|event| event["ph"] == phase).count();
     assert_eq!((of("b"), of("e"), of("X")), (3, 3, 4));
@@ -254,17 +253,14 @@ fn extreme_plans_are_drawn_without_failing() {
         plan.chunks_mut()[1].offset = offset;
         plan.chunks_mut()[0].overwrites = Some(memplan::PlannedLink::new(0, 3));
         let tiny = SvgOptions::fitting(&plan).width(0).height(0);
-        let svg = memory_map_svg(&plan, StepNames(None), tiny);
+        let svg = memory_map_svg(&plan, None, tiny);
         check_markup(&svg);
         assert!(!svg.contains("NaN") && !svg.contains("inf"));
-        assert!(serde_json::from_str::<Value>(&trace(&plan, StepNames(None))).is_ok());
-        page("", std::slice::from_ref(&plan), StepNames(None), &wide).unwrap();
+        assert!(serde_json::from_str::<Value>(&trace(&plan, None)).is_ok());
+        page("", std::slice::from_ref(&plan), None, &wide).unwrap();
     }
     let empty = Planner::new().plan(&Problem::builder().build().unwrap()).unwrap();
-    assert!(
-        memory_map_svg(&empty, StepNames(None), SvgOptions::fitting(&empty))
-            .contains("an empty pool")
-    );
+    assert!(memory_map_svg(&empty, None, SvgOptions::fitting(&empty)).contains("an empty pool"));
 }
 
 /// A picture of the queues stays within its frame and a few kilobytes, however many blocks there
@@ -291,8 +287,7 @@ fn a_picture_scales_to_its_place_and_describes_itself() {
     }
     let problem = many.build().unwrap();
     let plan = Planner::new().plan(&problem).unwrap();
-    let of =
-        |width| memory_map_svg(&plan, StepNames(None), SvgOptions::fitting(&plan).width(width));
+    let of = |width| memory_map_svg(&plan, None, SvgOptions::fitting(&plan).width(width));
     // More events than fit side by side fill more rows.
     let (map, simulation) = (of(960), simulation_svg(&problem, 0..30, 960));
     let (narrow, few) = (of(360), simulation_svg(&problem, 0..30, 360));

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use memplan::{
     OpSequence, Operator, Output, Plan, Planner, Problem, Strategy,
-    report::{MapOptions, StepNames, explain, memory_map, summary},
+    report::{MapOptions, explain, memory_map, summary},
 };
 
 fn plan(problem: &Problem) -> Plan {
@@ -16,18 +16,18 @@ fn one_takes_the_singular() {
     let mut problem = Problem::builder();
     problem.chunk(0..1, 8);
     let plan = plan(&problem.build().unwrap());
-    let words = summary(&plan, StepNames(None), "chunks as given");
+    let words = summary(&plan, None, "chunks as given");
     assert!(words.contains("\n1 chunk, 1 step; strategy"), "{words}");
-    let words = explain(&plan, StepNames(None));
+    let words = explain(&plan, None);
     assert!(words.contains("8 B, in 1 chunk:\n"), "{words}");
 }
 
 #[test]
 fn an_empty_problem_has_no_live_bytes() {
     let plan = plan(&Problem::builder().build().unwrap());
-    let words = summary(&plan, StepNames(None), "chunks as given");
+    let words = summary(&plan, None, "chunks as given");
     assert!(words.contains("nothing is ever alive") && !words.contains("at step"), "{words}");
-    assert!(explain(&plan, StepNames(None)).starts_with("Nothing is ever alive.\n"));
+    assert!(explain(&plan, None).starts_with("Nothing is ever alive.\n"));
 }
 
 #[test]
@@ -36,7 +36,7 @@ fn a_pool_larger_than_one_buffer_each_takes_more() {
     problem.named_chunk("a", 0..1, 8);
     let mut plan = plan(&problem.build().unwrap());
     *plan.number_mut("pool_size") = 16;
-    let words = summary(&plan, StepNames(None), "chunks as given");
+    let words = summary(&plan, None, "chunks as given");
     assert!(words.contains("the pool takes 100.0 % more"), "{words}");
 }
 
@@ -53,7 +53,7 @@ fn each_branch_of_a_condition_counts_as_unshared() {
     let sequence = OpSequence::builder().operator(condition).output("y").build().unwrap();
     let plan = Planner::new().plan(&sequence).unwrap();
     // The result, and two buffers of each branch.
-    let words = summary(&plan, StepNames(Some(&sequence)), "as declared");
+    let words = summary(&plan, Some(&sequence), "as declared");
     assert!(words.contains("unshared  1.69 KiB (1 728 B)"), "{words}");
     let compared = Planner::new().compare(&sequence).unwrap();
     assert_eq!((plan.unshared_size(), compared.unshared_size), (1728, 1728));
@@ -67,7 +67,7 @@ fn a_crowded_map_shows_the_steps_around_the_peak() {
         problem.chunk(step..step + 1, if step == 200 { 10 } else { 5 });
     }
     let plan = plan(&problem.build().unwrap());
-    let map = memory_map(&plan, StepNames(None), MapOptions::default());
+    let map = memory_map(&plan, None, MapOptions::default());
     let (title, rest) = map.split_once('\n').unwrap();
     assert_eq!(title, "pool 10 B (1.000 x peak); steps 170..230 of 300, around the peak");
     let cells = || rest.lines().filter_map(|line| line.split_once(" |"));
@@ -79,7 +79,7 @@ fn a_map_states_the_pool_and_the_bound() {
     let mut problem = Problem::builder();
     problem.chunk(0..1, 1024);
     let plan = plan(&problem.build().unwrap());
-    let map = memory_map(&plan, StepNames(None), MapOptions::default());
+    let map = memory_map(&plan, None, MapOptions::default());
     assert!(map.starts_with("pool 1.00 KiB (1.000 x peak)\n"));
 }
 
@@ -90,7 +90,7 @@ fn a_map_leaves_out_what_lies_beyond_the_last_step() {
     problem.chunk(0..2, 64);
     problem.chunk(1..2, 64);
     let mut plan = plan(&problem.build().unwrap());
-    let drawn = |plan: &Plan| memory_map(plan, StepNames(None), MapOptions::default());
+    let drawn = |plan: &Plan| memory_map(plan, None, MapOptions::default());
     let cells = |map: &str| map.matches('b').count();
     let before = cells(&drawn(&plan));
     (plan.chunks_mut()[1].begin, plan.chunks_mut()[1].end) = (u64::MAX - 1, u64::MAX);
@@ -123,7 +123,7 @@ fn a_letter_of_the_legend_names_one_chunk() {
         let plan = plan(&problem.build().unwrap());
         // A line for each chunk and more than that, so that every chunk has cells of its own.
         let options = MapOptions::default().width(80).height(100_000);
-        let map = memory_map(&plan, StepNames(None), options);
+        let map = memory_map(&plan, None, options);
         let letters = legend(&map);
         assert_eq!(letters.len(), 26, "{alive}");
         assert_eq!(letters.iter().collect::<BTreeSet<_>>().len(), 26, "{alive}: {letters:?}");

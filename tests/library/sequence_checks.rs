@@ -1,8 +1,7 @@
 //! An invalid operator sequence is rejected, with the names that a person needs.
 
 use memplan::{
-    OpSequence, Operator, Output, Plan, Planner, SequenceError,
-    report::{StepNames, summary},
+    OpSequence, Operator, Output, Plan, Planner, SequenceError, report::summary,
     sequence::SequenceBuilder,
 };
 use rstest::rstest;
@@ -239,7 +238,7 @@ fn names_that_nobody_makes_or_declares_are_known() {
     assert_eq!(plan.undeclared(), ["yy".into(), "captrued".into()]);
     assert!(plan.bodies().iter().all(|body| body.plan.undeclared().is_empty()));
     assert_eq!(sequence.permuted(&[1, 0]).unwrap().undeclared(), ["yy", "captrued"]);
-    let words = summary(&plan, StepNames(Some(&sequence)), "as declared");
+    let words = summary(&plan, Some(&sequence), "as declared");
     assert!(
         words.contains("the pool):\n  yy, captrued\n") && !words.contains("numbered"),
         "{words}"
@@ -263,7 +262,7 @@ fn operators_that_are_sorted_are_known() {
     let plan = Planner::new().plan(&sequence).unwrap();
     assert!(sequence.is_sorted() && plan.is_sorted() && in_file(&plan).is_sorted());
     assert!(!sequence.permuted(&[0, 1]).unwrap().is_sorted());
-    let words = summary(&plan, StepNames(Some(&sequence)), "as declared");
+    let words = summary(&plan, Some(&sequence), "as declared");
     assert!(words.contains("numbered in the order of execution"), "{words}");
     assert!(!words.contains("neither made"), "{words}");
     let host = operator("host", &[], Output::new("r", 8)).body(sequence);

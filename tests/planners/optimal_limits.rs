@@ -348,7 +348,7 @@ fn all_but_the_smallest_of_very_many_are_a_conflict_beside_a_chain() {
     let capacity = problem.lower_bound().bytes - 1;
     let conflict = conflict(&problem, capacity, &Limits::default(), Observer::default()).unwrap();
     assert_eq!((conflict.roots.len(), conflict.irreducible), (3001, true));
-    let words = report::conflict(&problem, capacity, &conflict, report::StepNames(None));
+    let words = report::conflict(&problem, capacity, &conflict, None);
     assert!(words.contains("of them are alive: 1 B more than the capacity."));
 }
 

@@ -2,11 +2,7 @@
 
 use std::ffi::c_char;
 
-use library::{
-    OpSequence,
-    report::{self, StepNames},
-    verify::verify,
-};
+use library::{OpSequence, report, verify::verify};
 
 use crate::{
     array::{check, fill, reference},
@@ -72,7 +68,7 @@ pub unsafe extern "C" fn memplan_plan_explain(
         if n > 0 {
             check(out, n, "out")?;
         }
-        let steps = StepNames(sequence.as_ref());
+        let steps = sequence.as_ref();
         let summary = report::summary(&plan.inner, steps, "in-place as declared");
         let text = format!("{summary}\n{}", report::explain(&plan.inner, steps));
         // SAFETY: promised by the caller.

@@ -3,10 +3,10 @@
 use std::{collections::BTreeMap, path::PathBuf};
 
 use memplan::{
-    PlannedBody, PlannedChunk, TensorPlace,
+    OpSequence, PlannedBody, PlannedChunk, TensorPlace,
     import::read_json_plan,
     plan::{ArenaEntry, Scope},
-    report::{self, Heads, MapOptions, MapSheet, StepNames, SvgOptions},
+    report::{self, Heads, MapOptions, MapSheet, SvgOptions},
 };
 use pyo3::{
     exceptions::PyKeyError,
@@ -53,10 +53,10 @@ impl Plan {
         }
     }
 
-    fn steps(&self) -> StepNames<'_> {
+    fn steps(&self) -> Option<&OpSequence> {
         match &self.given {
-            Given::Sequence(graph) => StepNames(Some(&graph.sequence)),
-            Given::Problem(_) => StepNames(None),
+            Given::Sequence(graph) => Some(&graph.sequence),
+            Given::Problem(_) => None,
         }
     }
 

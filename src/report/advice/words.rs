@@ -3,12 +3,12 @@
 use std::ops::Range;
 
 use crate::{
-    Step,
+    OpSequence, Step,
     report::{
-        Size, StepNames,
+        Size,
         advice::{Advice, Change},
         fit::{hanging, wrapped},
-        short,
+        operator_at, short, short_step,
     },
 };
 
@@ -19,7 +19,7 @@ const INDENT: usize = 14;
 
 /// Lists changes that make the pool smaller, with the size that it has then; empty if there are none.
 #[must_use]
-pub fn advice_text(advice: &[Advice], steps: StepNames<'_>) -> String {
+pub fn advice_text(advice: &[Advice], steps: Option<&OpSequence>) -> String {
     let mut text = if advice.is_empty() { String::new() } else { wrapped(TITLE, 0) };
     for Advice { change, pool_size } in advice {
         let label = format!("  {:>10}  ", format!("{:#}", Size(*pool_size)));
@@ -28,10 +28,10 @@ pub fn advice_text(advice: &[Advice], steps: StepNames<'_>) -> String {
     text
 }
 
-fn sentence(change: &Change, steps: StepNames<'_>) -> String {
+fn sentence(change: &Change, steps: Option<&OpSequence>) -> String {
     let run = |run: &Range<usize>| {
         let (first, last) = (run.start, run.end - 1);
-        let name = |step: usize| steps.operator(step as Step).map(|name| short(&name));
+        let name = |step: usize| operator_at(steps, step as Step).map(|name| short(&name));
         match name(first).zip(name(last)) {
             Some((begin, end)) => format!("steps {first}..{} ({begin} to {end})", run.end),
             None => format!("steps {first}..{}", run.end),
@@ -45,7 +45,7 @@ fn sentence(change: &Change, steps: StepNames<'_>) -> String {
         }
         Change::Without { steps: range, next_peak } => {
             let next = next_peak
-                .map(|step| format!("; the next peak is at {}", steps.short_name(step as Step)));
+                .map(|step| format!("; the next peak is at {}", short_step(steps, step as Step)));
             let next = next.unwrap_or_default();
             format!("without what {} pass to each other{next}", run(range))
         }

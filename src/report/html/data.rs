@@ -11,7 +11,7 @@ use crate::{
     plan::{PlannedPool, TensorPlace},
     problem::ChunkId,
     report::{
-        MapSheet, StepNames,
+        MapSheet,
         alive::{Peak, live_bytes},
         bound_name, by_pool,
         html::tables::{Parts, TimeBuckets},
@@ -224,8 +224,8 @@ impl<'a> Sheet<'a> {
 }
 
 impl<'a> Operators<'a> {
-    fn of(plan: &'a Plan, steps: StepNames<'a>) -> Self {
-        let Some(sequence) = steps.0 else { return Self::default() };
+    fn of(plan: &'a Plan, steps: Option<&'a OpSequence>) -> Self {
+        let Some(sequence) = steps else { return Self::default() };
         let views = views(plan, steps).into_iter().flatten().map(|view| view.name);
         let mut numbers: HashMap<&str, usize> = views.zip(plan.chunks.len()..).collect();
         let behind = plan.chunks.len() + numbers.len();
@@ -259,8 +259,8 @@ impl<'a> Operators<'a> {
 
 impl Supplied {
     /// Finds the graph inputs and weights in the pool.
-    fn of(chunks: &[PlannedChunk], steps: StepNames<'_>) -> Self {
-        let tensors = steps.0.into_iter().flat_map(OpSequence::tensors);
+    fn of(chunks: &[PlannedChunk], steps: Option<&OpSequence>) -> Self {
+        let tensors = steps.into_iter().flat_map(OpSequence::tensors);
         let kinds: HashMap<&str, &'static str> = tensors
             .filter_map(|tensor| match tensor.origin {
                 Origin::Input => Some((&*tensor.name, "a graph input")),
@@ -295,7 +295,7 @@ impl Links {
 }
 
 impl<'a> Views<'a> {
-    fn of(plan: &'a Plan, steps: StepNames<'_>) -> Self {
+    fn of(plan: &'a Plan, steps: Option<&OpSequence>) -> Self {
         let mut table = Self::default();
         for (at, views) in views(plan, steps).into_iter().enumerate() {
             for view in views {
@@ -311,9 +311,9 @@ impl<'a> Views<'a> {
 }
 
 impl<'a> Types<'a> {
-    fn of(plan: &Plan, steps: StepNames<'a>) -> Self {
+    fn of(plan: &Plan, steps: Option<&'a OpSequence>) -> Self {
         let mut table = Self::default();
-        let Some(sequence) = steps.0 else { return table };
+        let Some(sequence) = steps else { return table };
         let mut numbers: HashMap<&TensorType, usize> = HashMap::new();
         let chunks = plan.chunks.iter().map(|chunk| &*chunk.name);
         let views = views(plan, steps).into_iter().flatten().map(|view| view.name);

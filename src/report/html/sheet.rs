@@ -1,6 +1,6 @@
 //! A sheet of a page: plans of the same chunks.
 
-use crate::{Plan, Problem, report::StepNames};
+use crate::{OpSequence, Plan, Problem};
 
 /// Plans of the same chunks, with their operators and problem.
 #[derive(Clone, Copy, Debug)]
@@ -10,8 +10,8 @@ pub struct MapSheet<'a> {
     pub label: &'a str,
     /// The plans, at least one.
     pub plans: &'a [Plan],
-    /// The operators of the steps.
-    pub steps: StepNames<'a>,
+    /// The sequence whose operators the steps are, if there is one.
+    pub steps: Option<&'a OpSequence>,
     /// The problem that the plans solve, for the simulation of *pushdown*.
     pub problem: &'a Problem,
 }
@@ -19,7 +19,11 @@ pub struct MapSheet<'a> {
 impl<'a> MapSheet<'a> {
     /// Creates a sheet without a label.
     #[must_use]
-    pub const fn new(plans: &'a [Plan], steps: StepNames<'a>, problem: &'a Problem) -> Self {
+    pub const fn new(
+        plans: &'a [Plan],
+        steps: Option<&'a OpSequence>,
+        problem: &'a Problem,
+    ) -> Self {
         Self { label: "", plans, steps, problem }
     }
 

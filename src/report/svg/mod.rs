@@ -12,10 +12,10 @@ mod style;
 use std::fmt::Write;
 
 use crate::{
-    Bytes, Plan, Step,
+    Bytes, OpSequence, Plan, Step,
     boxes::PlacedBox,
     report::{
-        Size, StepNames,
+        Size,
         alive::{Peak, Piece, live_bytes},
         bound_name, count,
         describe::describe,
@@ -84,7 +84,7 @@ const STRIPS: Step = 4000;
 
 /// Draws a plan as a self-contained SVG that follows the reader's light or dark theme.
 #[must_use]
-pub fn memory_map_svg(plan: &Plan, steps: StepNames<'_>, options: SvgOptions) -> String {
+pub fn memory_map_svg(plan: &Plan, steps: Option<&OpSequence>, options: SvgOptions) -> String {
     let (width, height) = (f64::from(options.width.max(320)), f64::from(options.height.max(320)));
     let mut svg = String::new();
     let times = Times::of(plan, steps);
