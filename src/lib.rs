@@ -78,12 +78,19 @@ pub mod verify;
 pub use input::{Input, InputRef};
 pub use limits::{Limits, Observer, Progress};
 pub use plan::{
-    InputMemory, Layout, OutputMemory, Placement, PlacementError, Plan, PlanError, PlannedBody,
-    PlannedChunk, PlannedLink, PlannedTensor, RuntimePlace, StepMemory, TensorPlace,
+    error::PlanError,
+    layout::Layout,
+    placement::{Placement, PlacementError, RuntimePlace},
+    planned::{Plan, PlannedBody, PlannedChunk, PlannedLink, PlannedTensor, TensorPlace},
+    step_memory::{InputMemory, OutputMemory, StepMemory},
 };
 pub use planner::Planner;
-pub use problem::{Problem, ProblemError};
-pub use sequence::{OpSequence, Operator, Output, SequenceError};
+pub use problem::{Problem, error::ProblemError};
+pub use sequence::{
+    OpSequence,
+    declare::{Operator, Output},
+    error::SequenceError,
+};
 pub use strategy::{Strategy, UnknownStrategy};
 
 /// A number of bytes: a size, an offset, an alignment.

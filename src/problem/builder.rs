@@ -31,7 +31,7 @@ use crate::{
 /// # assert_eq!(problem.links_taken(), 1);
 /// let empty = Problem::builder().alignment(64).padding(8).at_least_steps(7).build()?;
 /// # assert_eq!(empty.steps(), 7);
-/// # Ok::<(), memplan::problem::ProblemError>(())
+/// # Ok::<(), memplan::ProblemError>(())
 /// ```
 #[derive(Clone, Debug)]
 pub struct ProblemBuilder {

@@ -2,9 +2,9 @@
 //!
 //! A [`Problem`] lists chunks, each a run of bytes alive in a half-open range of steps, and the
 //! requests of chunks to overwrite others. It is checked when it is built: lifetimes are not
-//! empty, requests fit, and no sum of sizes wraps. The requests that can be accepted are then
-//! [links](Link), and chunks joined by links form [chains](Problem::chain), which move as one
-//! rigid body.
+//! empty, requests fit, and no sum of sizes wraps; [`ProblemError`] says what is wrong. The requests
+//! that can be accepted are then [links](Link), and chunks joined by links form
+//! [chains](Problem::chain), which move as one rigid body.
 //!
 //! ```
 //! use memplan::Problem;
@@ -24,7 +24,7 @@ mod choices;
 mod collapse_streams;
 mod concat;
 pub(crate) mod constraints;
-mod error;
+pub(crate) mod error;
 #[cfg(feature = "serde")]
 mod file;
 mod footprint;
@@ -40,7 +40,7 @@ pub use bound::Bound;
 pub(crate) use bound::LiveWeight;
 pub use builder::ProblemBuilder;
 pub use constraints::{Clock, Feature, Part, Place, Pool, PoolId, Window};
-pub use error::ProblemError;
+pub(crate) use error::ProblemError;
 #[cfg(feature = "serde")]
 pub use file::ProblemFile;
 pub use footprint::Segment;

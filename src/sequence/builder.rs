@@ -6,11 +6,10 @@ use std::{
 };
 
 use crate::{
-    Bytes,
+    Bytes, Operator,
     sequence::{
-        Dependency, DimRange, Gather, OpSequence, Operator, OperatorNode, Origin, Overwrite,
-        SequenceError, SizeBasis, Tensor, TensorId, TensorType, captured, check, control,
-        given::Given, order,
+        Dependency, DimRange, Gather, OpSequence, OperatorNode, Origin, Overwrite, SequenceError,
+        SizeBasis, Tensor, TensorId, TensorType, captured, check, control, given::Given, order,
     },
 };
 

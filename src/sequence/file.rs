@@ -15,11 +15,11 @@ use serde::{
 };
 
 use crate::{
-    Bytes,
+    Bytes, Operator, Output,
     file::is_zero,
     sequence::{
-        Dependency, DimRange, Gather, OpSequence, Operator, OperatorRef, Origin, Output, Overwrite,
-        SequenceBuilder, SequenceError, SizeBasis, TensorType, check,
+        Dependency, DimRange, Gather, OpSequence, OperatorRef, Origin, Overwrite, SequenceBuilder,
+        SequenceError, SizeBasis, TensorType, check,
     },
 };
 

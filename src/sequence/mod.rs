@@ -2,7 +2,8 @@
 //!
 //! It lists operators in execution order, each with input and output tensors by name. An output is *fresh*
 //! memory, or *reads* an input (it is a view of it), or *overwrites* one (it may, or must, be written over
-//! it), or *gathers* several (it holds copies of them). An [`OpSequence`] is checked when it is built.
+//! it), or *gathers* several (it holds copies of them). An [`OpSequence`] is checked when it is built, from
+//! [operators](crate::Operator) with [outputs](crate::Output); [`SequenceError`] says what is wrong.
 //!
 //! ```
 //! use memplan::{OpSequence, Operator, Output};
@@ -25,9 +26,9 @@ mod captured;
 mod check;
 mod control;
 mod cost;
-mod declare;
+pub(crate) mod declare;
 mod dims;
-mod error;
+pub(crate) mod error;
 #[cfg(feature = "serde")]
 mod file;
 mod given;
@@ -41,9 +42,9 @@ pub(crate) mod widen;
 
 pub use after::OperatorRef;
 pub use builder::SequenceBuilder;
-pub use declare::{Dependency, Gather, Operator, Output, Overwrite, SizeBasis, TensorType};
+pub use declare::{Dependency, Gather, Overwrite, SizeBasis, TensorType};
 pub use dims::DimRange;
-pub use error::SequenceError;
+pub(crate) use error::SequenceError;
 #[cfg(feature = "serde")]
 use file::SequenceFile;
 pub(crate) use ties::Tie;
@@ -125,15 +126,15 @@ pub struct OperatorNode {
     pub outputs: Vec<TensorId>,
     /// The steps of the operators that it is declared to run after, ascending and without repeats.
     pub after: Vec<usize>,
-    /// The stream that it runs on; see [`Operator::on_stream`].
+    /// The stream that it runs on; see [`Operator::on_stream`](crate::Operator::on_stream).
     pub stream: usize,
     /// Bytes of scratch memory that it needs while it runs.
     pub workspace: Bytes,
-    /// What running it once costs, in any unit; see [`Operator::cost`].
+    /// What running it once costs, in any unit; see [`Operator::cost`](crate::Operator::cost).
     pub cost: u64,
-    /// True if it must not run twice; see [`Operator::once`].
+    /// True if it must not run twice; see [`Operator::once`](crate::Operator::once).
     pub once: bool,
-    /// The sequences that it runs, one at a time; see [`Operator::body`].
+    /// The sequences that it runs, one at a time; see [`Operator::body`](crate::Operator::body).
     pub bodies: Vec<OpSequence>,
 }
 

@@ -4,7 +4,7 @@ use std::{cmp::Reverse, collections::BinaryHeap};
 
 use tracing::warn;
 
-use crate::sequence::{Operator, SequenceError};
+use crate::{Operator, sequence::SequenceError};
 
 /// Returns the order in which to run the operators, by their indices in the list; `None` if the
 /// list is already in execution order. `producer` finds the operator that makes a tensor.

@@ -1,8 +1,7 @@
 //! Problems to plan, and a check of layouts.
 
 use memplan::{
-    Problem, Strategy,
-    plan::Layout,
+    Layout, Problem, Strategy,
     problem::{ChunkId, Segment},
     search::{Limits, Observer},
 };

@@ -1,8 +1,8 @@
 //! Sequences in several pools, and their verification.
 
 use memplan::{
-    Limits, OpSequence, Operator, Output, Plan, Planner, Problem, Strategy, TensorPlace, networks,
-    plan::PlacementError,
+    Limits, OpSequence, Operator, Output, PlacementError, Plan, Planner, Problem, Strategy,
+    TensorPlace, networks,
     planner::TrafficReference,
     problem::Pool,
     verify::{Violation, execute, verify},

@@ -10,8 +10,7 @@ use std::{
 
 use crate::{common::constraints::Dice, hard, tilings};
 use memplan::{
-    Bytes, Planner, Problem, Strategy,
-    plan::Layout,
+    Bytes, Layout, Planner, Problem, Strategy,
     problem::{ChunkId, Pool, PoolId, ProblemBuilder},
     report,
     search::{Fit, Limits, Observer, Progress, conflict, fits, optimize},

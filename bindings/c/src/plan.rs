@@ -3,7 +3,7 @@
 use std::{ops::Range, sync::Arc};
 
 use library::{
-    InputRef, OpSequence, plan::RuntimePlace, planner::PlanFit, report::Size, sequence::Tensor,
+    InputRef, OpSequence, RuntimePlace, planner::PlanFit, report::Size, sequence::Tensor,
 };
 
 use crate::{
