@@ -6,10 +6,11 @@ use crate::search::{
         threads::{self, Incumbent},
     },
     cores,
+    engine::Turn,
     greedy::Greedy,
     improve,
     packing::Packing,
-    schedule::LARGE,
+    schedule::{FIRST, LARGE},
     state::instance::Instance,
     under_way::Search,
 };
@@ -112,7 +113,8 @@ pub(super) fn decide(
     };
     // Start as if a packing one alignment above the limit were known.
     let mut packing = Packing::new(&inst, limit * inst.unit, (limit + inst.align) * inst.unit);
-    let contracted = packing.contract(limits.effort(), monitor);
+    let turn = Turn::first(&inst, limits.effort(), limits);
+    let contracted = FIRST.run(turn, &mut packing, monitor);
     if let Some(offsets) = packing.offsets {
         return Decision { bases: Some(bases(offsets)), refuted: false, nodes: contracted };
     }

@@ -18,10 +18,16 @@ mod filling;
 use std::{collections::HashSet, mem};
 
 use smallvec::SmallVec;
+use tracing::debug;
 
 use crate::{
     monitor::Monitor,
-    search::state::instance::{Instance, Item},
+    search::{
+        control::{limit_schedule::LimitSchedule, threads::Snapshot},
+        engine::{Engine, Share},
+        packing::Packing,
+        state::instance::{Instance, Item},
+    },
 };
 use filling::Filling;
 
@@ -95,6 +101,27 @@ pub struct Contraction {
     work: usize,
     /// The sets of blocks, in ascending order, whose sums are equal by chance, so that they are no seams.
     given_up: HashSet<Vec<usize>>,
+}
+
+/// Packs the blocks that a perfect packing contracts to at the bound.
+pub struct Contract;
+
+impl Engine for Contract {
+    fn run(&mut self, packing: &mut Packing<'_>, share: Share, monitor: &mut Monitor<'_>) -> u64 {
+        let Packing { inst, snapshot: Snapshot { bound, .. }, whole, .. } = *packing;
+        let Some(contraction) = Contraction::of(inst, monitor) else { return 0 };
+        let blocks = contraction.instance(inst);
+        debug!(target: "memplan::best", bodies = inst.bodies(), blocks = blocks.bodies(), "contracted");
+        // Start as if a packing one alignment above the bound were known.
+        let snapshot = Snapshot { bound, best: bound + inst.align };
+        let mut outer = Packing { inst: &blocks, snapshot, offsets: None, whole, threads: 1 };
+        let nodes = LimitSchedule.run(&mut outer, share, monitor);
+        if let Some(offsets) = outer.offsets {
+            packing.snapshot.best = bound;
+            packing.offsets = Some(contraction.offsets(&offsets));
+        }
+        nodes
+    }
 }
 
 impl Contraction {

@@ -1,10 +1,11 @@
 //! Crowded cores: of a problem of many chains, those that live in the most crowded steps are packed first. The others
 //! have room enough around them.
 
-use crate::search::schedule::WORK_PER_NODE;
 use crate::search::{
     Stage,
-    repack::{Repack, is_near},
+    engine::Turn,
+    improve::{run, whole_instance},
+    schedule::{BETWEEN_CORES, WORK_PER_NODE},
     tighten::tighten_and_complete,
     under_way::Search,
 };
@@ -26,10 +27,6 @@ const SHARE: u64 = 40_000;
 
 /// A node examines all sections, so it counts once more for each of this many chains in a core.
 const CHAINS_PER_NODE: u64 = 500;
-
-/// The most nodes of ejection in a problem of many chains that count against the effort, which
-/// it may take half of.
-const MAX_EJECTED: u64 = 80_000_000;
 
 /// Searches crowded cores until the effort is spent or the pool is proven. A small core is often
 /// packed at the bound at once, and the chains of less crowded steps have room enough around it.
@@ -64,15 +61,15 @@ pub fn search_cores(search: &mut Search<'_, '_>, roots: &[ChunkId], nodes: u64, 
         }
     }
     let mut limits = limits.nodes(limits.effort().saturating_sub(FIRST_SHARE));
-    if let Some(mut repack) = Repack::new(search, roots) {
-        let nodes = (limits.effort() / 2).min(MAX_EJECTED);
-        let ejected = repack.eject(search, nodes, repack.on_top(given));
+    if let Some(inst) = whole_instance(search, roots) {
+        let turn = Turn::first(&inst, limits.effort(), given);
+        let ejected = run(search, &inst, &BETWEEN_CORES, turn, 1);
         limits = limits.nodes(limits.effort().saturating_sub(ejected));
     }
     if search.is_over() {
         return;
     }
-    if !is_near(search.solution) {
+    if !search.solution.is_near() {
         let orders = search.greedy.more_orders();
         search.pack(orders, search.solution.lower_bound);
         if search.monitor.stopped() {

@@ -1,9 +1,12 @@
 //! Effort: the unit of a search's work, and the ways in which a search within an effort can end.
 
-use crate::search::schedule::WORK_PER_NODE;
+use crate::{Limits, search::schedule::WORK_PER_NODE};
 
 /// The nodes of the shortest round.
 pub const UNIT: u64 = 1000;
+
+/// By default, ejection has nodes on top of the effort: as many as this many first attempts take, up to a limit.
+pub const ON_TOP: u64 = 25;
 
 /// The end of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,6 +22,12 @@ pub enum Verdict {
 /// The nodes that a search counts: a node that examines many bodies or pairs counts for several.
 pub fn weigh(nodes: u64, work: u64) -> u64 {
     nodes + work / WORK_PER_NODE
+}
+
+/// The nodes of ejection that come on top of the default effort, with first attempts of this many nodes.
+pub fn on_top(share: u64, most: u64, limits: &Limits) -> u64 {
+    let nodes = share.saturating_mul(ON_TOP).min(most).saturating_mul(limits.times);
+    if limits.is_default() { nodes } else { 0 }
 }
 
 /// Luby's sequence 1 1 2 1 1 2 4 1 1 2 1 1 2 4 8 ..., from 1 (Luby, Sinclair, Zuckerman 1993).

@@ -6,18 +6,25 @@
 //! 2007, here from smaller problems to larger ones). If a core fails several times to be packed within its nodes,
 //! the one before it is repacked, for another guide.
 
-use crate::search::{
-    control::{
-        descent::{Attempt, Packer},
-        limit_schedule,
-        restarts::Restarts,
+use crate::{
+    monitor::Monitor,
+    search::{
+        control::{
+            descent::{Attempt, Attempts, Packer},
+            limit_schedule,
+            restarts::Restarts,
+            threads::Snapshot,
+        },
+        effort::{UNIT, Verdict},
+        engine::{Engine, Share},
+        packing::Packing,
+        state::instance::{Fixed, Instance, Item, Staircase},
     },
-    effort::{UNIT, Verdict},
-    state::instance::{Fixed, Instance, Item, Staircase},
 };
 
-/// The limit to try, in 64ths of the gap between the bound and the best packing: a lower one is rarely met.
-pub const LEVELS: [u64; 1] = [48];
+/// The limit to try, in 64ths of the gap between the bound and the best packing: a lower one is rarely met. It is
+/// the bound if some bodies cannot move.
+const LEVEL: u64 = 48;
 
 /// The sections of the cores, in 32nds of all: the last steps are the hardest.
 const WIDTHS: [usize; 14] = [9, 13, 17, 20, 22, 24, 25, 26, 27, 28, 29, 30, 31, 32];
@@ -66,6 +73,23 @@ impl<'a> Guided<'a> {
         }
         let share = if inst.fixed.is_empty() { SHARE } else { SHARE_WITH_FIXED };
         Some(Self { inst, cores, share, nodes: 0, offsets: Vec::new(), bound: 0 })
+    }
+}
+
+/// Guided search. Each turn begins with the narrowest core.
+pub struct Guide;
+
+impl Engine for Guide {
+    fn run(&mut self, packing: &mut Packing<'_>, share: Share, monitor: &mut Monitor<'_>) -> u64 {
+        let inst = packing.inst;
+        let Some(mut guided) = Guided::new(inst) else { return 0 };
+        let nodes = share.all();
+        let levels = &[if inst.fixed.is_empty() { LEVEL } else { 0 }];
+        let nodes =
+            packing.descend(&mut guided, Attempts { levels, share: nodes, nodes }, 0, monitor);
+        let Snapshot { bound, best } = &mut packing.snapshot;
+        *bound = guided.bound.clamp(*bound, *best);
+        nodes
     }
 }
 

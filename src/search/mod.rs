@@ -19,11 +19,12 @@
 //! | `solution` | what a caller gets |
 //! | `under_way` | what the stages of a search share |
 //! | `capacity`, `conflict` | whether a problem fits; chains that do not fit together |
-//! | `improve` | better packings of a problem: the searches in turn |
+//! | `schedule`, `engine` | which engine improves a packing when, and with how many nodes |
+//! | `improve` | better packings of a problem: the schedule, with what it needs around it |
+//! | `packing` | the best packing of an instance so far |
 //! | `cores` | of many chains, those of the most crowded steps first |
 //! | `tighten` | a search for some of the chains, and the others around them |
 //! | `greedy` | first packings |
-//! | `repack` | all chains repacked below lower and lower limits |
 //! | `repair_peaks` | crowded steps repacked while all else stays |
 //! | `contraction` | perfect packings, from the inside out |
 //! | `control` | the effort: restarts, limits in turn, threads |
@@ -53,6 +54,7 @@ mod crowds;
 mod disjunctive;
 mod effort;
 mod ejection;
+mod engine;
 mod fewer_overwrites;
 pub mod first_fit;
 mod first_layout;
@@ -69,7 +71,6 @@ mod random;
 mod ranges;
 mod reasoning;
 pub(crate) mod relaxed;
-mod repack;
 mod repair_peaks;
 mod repair_pins;
 #[cfg(test)]

@@ -9,15 +9,20 @@
 
 use std::ops::Range;
 
-use crate::search::{
-    control::{
-        descent::{Attempt, Packer},
-        limit_schedule,
-        restarts::Restarts,
+use crate::{
+    monitor::Monitor,
+    search::{
+        control::{
+            descent::{Attempt, Attempts, Packer},
+            limit_schedule,
+            restarts::Restarts,
+        },
+        effort::{UNIT, Verdict},
+        engine::{Engine, Share},
+        packing::Packing,
+        random::Random,
+        state::instance::{Instance, Item, Part, Pinned, Staircase},
     },
-    effort::{UNIT, Verdict},
-    random::Random,
-    state::instance::{Instance, Item, Part, Pinned, Staircase},
 };
 
 /// The most nodes of a start, the packing without pins.
@@ -81,6 +86,14 @@ impl Window {
     fn contains(&self, item: &Item) -> bool {
         let Range { start, end } = item.sections();
         start < self.sections.end && self.sections.start < end
+    }
+}
+
+impl Engine for PinRepair<'_> {
+    fn run(&mut self, packing: &mut Packing<'_>, share: Share, monitor: &mut Monitor<'_>) -> u64 {
+        let share = share.all();
+        let attempts = Attempts { levels: &[0], share, nodes: self.nodes + share };
+        packing.descend(self, attempts, 0, monitor)
     }
 }
 

@@ -1,5 +1,182 @@
-//! The sizes of problems at which the search changes its ways, the units of its effort, and what memory allows. Each
-//! stage has its share of the effort beside the one rule that it belongs to.
+//! The schedule of the search: which engine improves a packing when, and with how many nodes. Also the sizes of
+//! problems at which the search changes its ways, the units of its effort, and what memory allows.
+//!
+//! An engine that is not in the schedule never runs. [`improve`](super::improve) runs [`FIRST`], then
+//! [`IN_TURNS`] and [`LIMITS_ALONE`] for a problem of up to [`LONG`] chains, or else [`BETWEEN_CORES`].
+//! [`around_pins`](super::pools) runs [`AROUND_PINS`].
+
+use crate::search::{
+    Stage,
+    contraction::Contract,
+    control::limit_schedule::LimitSchedule,
+    ejection::Ejection,
+    engine::{Row, Schedule, Share, Turn},
+    guided::Guide,
+    repair_pins::PinRepair,
+};
+
+/// Perfect packings first: most are contracted in a small part of the effort, and more nodes seldom pack blocks that
+/// these do not.
+pub const FIRST: Schedule = Schedule {
+    in_turns: false,
+    rows: &[Row {
+        stage: Stage::Contraction,
+        engine: |_| Box::new(Contract),
+        when: |turn| {
+            turn.inst.bodies() <= HUGE && turn.inst.covered() <= MAX_COVERED && turn.effort > 0
+        },
+        share: |turn| Share::of((turn.effort / 16).clamp(1, 1_000_000)),
+    }],
+};
+
+/// All chains of a problem, in turns of more and more nodes. The limit schedule proves what is easy. Chains of
+/// rectangles are guided; staircases, which it seldom packs well, are ejected.
+pub const IN_TURNS: Schedule = Schedule {
+    in_turns: true,
+    rows: &[
+        Row {
+            stage: Stage::LimitSchedule,
+            engine: |_| Box::new(LimitSchedule),
+            when: |_| true,
+            share: |turn| {
+                let first = match turn {
+                    _ if turn.has_staircases() => 10_000,
+                    // J needs nearly all of the default effort for its cores.
+                    _ if is_guided_first(turn) => turn.effort / 8,
+                    // Enough for the hardest public proof.
+                    _ => 5_000_000,
+                };
+                Share::of(turn.left().min(turn.growing(first, LONGER)))
+            },
+        },
+        Row {
+            stage: Stage::Guided,
+            engine: |_| Box::new(Guide),
+            when: is_guided_first,
+            share: |turn| Share::of(turn.effort),
+        },
+        Row {
+            stage: Stage::Ejection,
+            engine: |inst| Box::new(Ejection::new(inst)),
+            when: |_| true,
+            share: |turn| {
+                let is_on_top = turn.is_default && turn.number == 0;
+                let on_top = |most| if is_on_top { most } else { 0 };
+                if turn.has_staircases() {
+                    let nodes = turn.growing(1_000_000, LONGER).min(turn.left() / 2);
+                    Share::of(nodes).on_top(on_top(MAX_ON_TOP))
+                } else {
+                    // It packs hundreds of rectangles with a little room to spare, and seldom fewer or tighter ones.
+                    Share::of(turn.left() / 16).on_top(on_top(500_000))
+                }
+            },
+        },
+        Row {
+            stage: Stage::Guided,
+            engine: |_| Box::new(Guide),
+            when: |turn| !turn.has_staircases(),
+            share: |turn| Share::of(turn.growing(40_000_000, LONGER).min(turn.left() / 4 * 3)),
+        },
+    ],
+};
+
+/// Each turn has this many times the nodes of the one before.
+const LONGER: u64 = 32;
+
+/// By default, 300 to 500 rectangles are guided after a short search: fewer are searched as a whole as fast as in cores,
+/// and more need more nodes than that.
+fn is_guided_first(turn: &Turn<'_>) -> bool {
+    turn.is_default && !turn.has_staircases() && (2 * SMALL..=MEDIUM).contains(&turn.inst.bodies())
+}
+
+/// The limit schedule alone, also for the cores of a problem.
+pub const LIMITS_ALONE: Schedule = Schedule {
+    in_turns: false,
+    rows: &[Row {
+        stage: Stage::LimitSchedule,
+        engine: |_| Box::new(LimitSchedule),
+        when: |_| true,
+        share: |turn| Share::of(turn.left()),
+    }],
+};
+
+/// All chains of a problem of many, after its first cores.
+pub const BETWEEN_CORES: Schedule = Schedule {
+    in_turns: false,
+    rows: &[Row {
+        stage: Stage::Ejection,
+        engine: |inst| Box::new(Ejection::new(inst)),
+        when: |_| true,
+        share: |turn| {
+            let on_top = if turn.is_default { MAX_ON_TOP } else { 0 };
+            Share::of((turn.effort / 2).min(80_000_000)).on_top(on_top)
+        },
+    }],
+};
+
+/// One pool with pins and reserved ranges. More effort begins as the usual one does.
+pub const AROUND_PINS: Schedule = Schedule {
+    in_turns: false,
+    rows: &[
+        Row {
+            stage: Stage::LimitSchedule,
+            engine: |_| Box::new(LimitSchedule),
+            when: is_searched,
+            share: |turn| Share::of(turn.usual.min(20_000)),
+        },
+        Row {
+            stage: Stage::PinRepair,
+            engine: |inst| Box::new(PinRepair::new(inst)),
+            when: is_searched,
+            // A quarter of a small effort, a sixteenth of a large one; 200 000 nodes are often enough.
+            share: |turn| Share::of((turn.usual / 4).min(200_000).max(turn.usual / 16)),
+        },
+        Row {
+            stage: Stage::LimitSchedule,
+            engine: |_| Box::new(LimitSchedule),
+            when: is_searched,
+            share: |turn| Share::of(turn.usual.saturating_sub(turn.spent)),
+        },
+        Row {
+            stage: Stage::PinRepair,
+            engine: |inst| Box::new(PinRepair::new(inst)),
+            when: is_searched,
+            share: |turn| Share::of(turn.usual / 2),
+        },
+        Row {
+            stage: Stage::Guided,
+            engine: |_| Box::new(Guide),
+            when: is_searched,
+            share: |turn| Share::of(turn.usual / 2),
+        },
+        Row {
+            stage: Stage::Ejection,
+            engine: |inst| Box::new(Ejection::new(inst)),
+            when: is_searched,
+            share: |turn| Share::of(turn.usual / 4 + MAX_ON_TOP),
+        },
+        Row {
+            stage: Stage::LimitSchedule,
+            engine: |_| Box::new(LimitSchedule),
+            when: is_searched,
+            share: |turn| Share::of(turn.left()),
+        },
+        Row {
+            stage: Stage::Ejection,
+            engine: |inst| Box::new(Ejection::new(inst)),
+            when: |turn| !is_searched(turn),
+            share: |turn| Share::of(turn.effort.saturating_add(MAX_ON_TOP)),
+        },
+    ],
+};
+
+/// The search of unconstrained problems takes so many bodies that cannot move.
+fn is_searched(turn: &Turn<'_>) -> bool {
+    turn.inst.bodies() <= LARGE
+}
+
+/// The most nodes of ejection on top of the effort.
+const MAX_ON_TOP: u64 = 3_200_000;
 
 /// So few bodies are searched in any order at once.
 pub const TINY: usize = 20;

@@ -35,6 +35,11 @@ impl Solution {
         }
     }
 
+    /// Returns whether the pool is within a percent of the bound.
+    pub(super) fn is_near(&self) -> bool {
+        self.pool_size <= near(self.lower_bound)
+    }
+
     /// Replaces the layout by a better one.
     pub(super) fn improve(&mut self, problem: &Problem, layout: Layout) {
         let pool_size = layout.pool_size(problem);
@@ -42,4 +47,9 @@ impl Solution {
             (self.layout, self.pool_size) = (layout, pool_size);
         }
     }
+}
+
+/// A pool of this size is within a percent of a bound.
+pub(super) fn near(bound: Bytes) -> Bytes {
+    bound.saturating_add(bound / 100)
 }

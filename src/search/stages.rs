@@ -30,6 +30,10 @@ stages! {
     Cores,
     /// More cores of large problems, again and again.
     MoreCores,
+    /// A first descent in the middle of the gap.
+    FirstDescent,
+    /// One limit after the other.
+    LimitSchedule,
     /// Sizes without a common divisor are rounded.
     Rounded,
     /// Perfect packings are contracted from the inside out.

@@ -1,16 +1,17 @@
 //! Packs some or all chains of a problem below its best pool by the search, and places the others around them.
 
-use crate::search::schedule::{HUGE, MAX_COVERED, SMALL};
+use crate::search::schedule::{LIMITS_ALONE, MAX_COVERED, SMALL};
 use crate::search::{
     Stage,
     control::{limit_schedule, threads::Incumbent},
     effort::UNIT,
+    engine::Turn,
     packing::Packing,
     solution::Solution,
     state::instance::Instance,
     under_way::Search,
 };
-use crate::{Bytes, Limits, monitor::Monitor, problem::ChunkId};
+use crate::{Bytes, Limits, problem::ChunkId};
 
 /// Sizes have no useful common divisor if the bound is more than this many units of it.
 const FINE: Bytes = 1 << 14;
@@ -97,36 +98,12 @@ fn tighten_and_settle(
     nodes
 }
 
-/// Packs the blocks that all chains contract to; returns the nodes.
-pub fn contract(search: &mut Search<'_, '_>, roots: &[ChunkId], limits: &Limits) -> u64 {
-    if roots.len() > HUGE {
-        return 0;
-    }
-    let effort = limits.effort();
-    pack_and_complete(search, roots, |packing, monitor| packing.contract(effort, monitor)).nodes
-}
-
-/// Packs all chains below limits in the middle of the gap, with this many nodes; returns the nodes.
-pub fn first_descent(search: &mut Search<'_, '_>, roots: &[ChunkId], nodes: u64) -> u64 {
-    pack_and_complete(search, roots, |packing, monitor| packing.first_descent(nodes, monitor)).nodes
-}
-
 /// Searches for a packing of some of the roots below the best pool, and places all others around
 /// it.
 pub fn tighten_and_complete(
     search: &mut Search<'_, '_>,
     roots: &[ChunkId],
     limits: &Limits,
-) -> Outcome {
-    let (effort, threads) = (limits.effort(), limits.threads);
-    pack_and_complete(search, roots, |packing, monitor| packing.tighten(effort, threads, monitor))
-}
-
-/// Packs some of the roots below the best pool, and places all others around them.
-fn pack_and_complete(
-    search: &mut Search<'_, '_>,
-    roots: &[ChunkId],
-    pack: impl FnOnce(&mut Packing<'_>, &mut Monitor<'_>) -> u64,
 ) -> Outcome {
     let Search { problem, greedy, solution, monitor } = search;
     let inst = Instance::new_until(problem, roots, &mut || monitor.must_stop());
@@ -140,7 +117,9 @@ fn pack_and_complete(
     let mut packing = Packing::new(&inst, solution.lower_bound, solution.pool_size);
     let is_whole = roots.len() == problem.roots().count();
     packing.whole = (!is_whole).then_some(solution.pool_size);
-    let nodes = pack(&mut packing, monitor);
+    packing.threads = limits.threads;
+    let nodes =
+        LIMITS_ALONE.run(Turn::first(&inst, limits.effort(), limits), &mut packing, monitor);
     solution.nodes = monitor.add(0);
     // A bound of some of the chains is a bound of all.
     solution.lower_bound = solution.lower_bound.max(packing.bound()).min(solution.pool_size);

@@ -6,11 +6,19 @@
 //! bound, and the next limit is further above it, so that limits are not refuted byte by byte. Several
 //! threads have schedules of their own and share their packings and bounds.
 
-use crate::search::control::{
-    restarts::Restarts,
-    threads::{Incumbent, Snapshot, Stop},
+use crate::{
+    monitor::Monitor,
+    search::{
+        control::{
+            restarts::Restarts,
+            threads::{self, Incumbent, Snapshot, Stop},
+        },
+        effort::Verdict,
+        engine::{Engine, Share},
+        packing::Packing,
+        state::instance::Instance,
+    },
 };
-use crate::search::{effort::Verdict, state::instance::Instance};
 
 /// The limits of a sweep, in 64ths of the gap between the bound and the best packing.
 const LEVELS: [u128; 5] = [0, 1, 8, 32, 52];
@@ -29,6 +37,45 @@ const AT_BOUND_WITH_FIXED: u64 = 8;
 
 /// The rounds of a limit of the first sweep.
 pub const SHARE: u64 = 6;
+
+/// Searches one limit after the other. Each turn begins with the first sweep.
+pub struct LimitSchedule;
+
+impl Engine for LimitSchedule {
+    /// Returns the nodes of the first thread.
+    fn run(&mut self, packing: &mut Packing<'_>, share: Share, monitor: &mut Monitor<'_>) -> u64 {
+        let Packing { inst, snapshot: Snapshot { bound, best }, whole, threads, .. } = *packing;
+        let incumbent = Incumbent::new(bound, best);
+        let mut stop = |nodes, _| {
+            let Snapshot { bound, best } = incumbent.snapshot();
+            let pool = whole.unwrap_or(best * inst.unit);
+            monitor.stop(nodes + incumbent.worker_nodes(), bound * inst.unit, pool)
+        };
+        let nodes = threads::together(threads, &incumbent, &mut stop, |thread, stop| {
+            tighten(inst, thread, share.all(), &incumbent, stop)
+        });
+        monitor.add(nodes + incumbent.worker_nodes());
+        packing.take(incumbent);
+        nodes
+    }
+}
+
+/// Packs all bodies below limits in the middle of the gap.
+pub struct FirstDescent;
+
+impl Engine for FirstDescent {
+    fn run(&mut self, packing: &mut Packing<'_>, share: Share, monitor: &mut Monitor<'_>) -> u64 {
+        let Packing { inst, snapshot: Snapshot { bound, best }, .. } = *packing;
+        let incumbent = Incumbent::new(bound, best);
+        let mut stop = |nodes, Snapshot { bound, best }: Snapshot| {
+            monitor.stop(nodes, bound * inst.unit, best * inst.unit)
+        };
+        let nodes = descend(inst, share.all(), &incumbent, &mut stop);
+        monitor.add(nodes);
+        packing.take(incumbent);
+        nodes
+    }
+}
 
 /// Improves the packing and the bound on the incumbent until they meet, `stop` returns true or there
 /// are `last` nodes; returns the number of nodes. Threads other than the first, number 0, also
@@ -89,7 +136,7 @@ pub fn tighten(
 
 /// Packs everything below lower and lower limits in the middle of the gap, each for a few rounds: the best packing of a
 /// short search is seldom near the bound. Proves nothing. Returns the nodes, at most `last`.
-pub fn descend(inst: &Instance, last: u64, incumbent: &Incumbent, stop: &mut Stop<'_>) -> u64 {
+fn descend(inst: &Instance, last: u64, incumbent: &Incumbent, stop: &mut Stop<'_>) -> u64 {
     let Snapshot { bound, mut best } = incumbent.snapshot();
     let mut rounds = Restarts::new(inst, 0);
     let (mut level, mut stopped) = (0, false);

@@ -15,17 +15,24 @@
 
 mod strip;
 
-use crate::search::schedule::{LONG, WORK_PER_NODE};
-use crate::search::{
-    control::descent::{Attempt, Packer},
-    random::Random,
-    state::instance::{Fixed, Instance, Item, Part},
+use crate::{
+    monitor::Monitor,
+    search::{
+        control::descent::{Attempt, Attempts, Packer},
+        effort::ON_TOP,
+        engine::{Engine, Share},
+        packing::Packing,
+        random::Random,
+        schedule::{LONG, WORK_PER_NODE},
+        solution::near,
+        state::instance::{Fixed, Instance, Item, Part},
+    },
 };
 use strip::{Block, End, Strip, WORK_PER_BLOCK};
 
 /// The limits to try, in 64ths of the gap between the bound and the best packing: small steps, because each attempt
 /// begins with the packing below the limit before it.
-pub const LEVELS: [u64; 3] = [56, 60, 62];
+const LEVELS: [u64; 3] = [56, 60, 62];
 
 /// A first attempt has this many times the nodes that placing all bodies takes, in long problems and in others.
 const PLACINGS_OF_LONG: u64 = 2;
@@ -84,6 +91,26 @@ pub struct Ejection {
     packed: Option<Vec<Option<i64>>>,
     /// Bodies that cannot move leave some body no place below it.
     floor: i64,
+}
+
+impl Engine for Ejection {
+    /// If the pool is more than a percent above the bound, repacks all bodies, and lets those that do not fit eject
+    /// others. Nodes on top follow while that is so.
+    fn run(&mut self, packing: &mut Packing<'_>, share: Share, monitor: &mut Monitor<'_>) -> u64 {
+        let before = self.nodes();
+        let first = self.share();
+        let on_top = share.on_top.min(first.saturating_mul(ON_TOP));
+        let all = share.nodes.saturating_add(on_top);
+        if packing.is_near() || self.placing() > all {
+            return 0;
+        }
+        for (nodes, enough) in [(share.nodes, 0), (all, near(packing.bound()))] {
+            let nodes = before.saturating_add(nodes);
+            let attempts = Attempts { levels: &LEVELS, share: first, nodes };
+            packing.descend(self, attempts, enough, monitor);
+        }
+        self.nodes() - before
+    }
 }
 
 impl Ejection {

@@ -14,17 +14,11 @@ use crate::{
     },
     search::{
         Stage,
-        control::{
-            descent::{Attempts, Packer},
-            threads::Snapshot,
-        },
-        ejection::{Ejection, LEVELS},
+        engine::Turn,
         first_fit::Packed,
         packing::Packing,
         pool_instance::PoolInstance,
-        repack::{MAX_ON_TOP, on_top},
-        repair_pins::PinRepair,
-        schedule::{HUGE, LARGE},
+        schedule::{AROUND_PINS, HUGE, LARGE},
         state::instance::{Instance, Outline},
     },
 };
@@ -34,15 +28,6 @@ const MAX_NODES: u64 = 50_000_000;
 
 /// The default effort is this many times the effort of an unconstrained problem.
 const TIMES: u64 = 9;
-
-/// The nodes of a first search, which prove what is easy.
-const QUICK: u64 = 20_000;
-
-/// Before the longer search, one in this many of the nodes go to repairing pins.
-const EARLY: u64 = 16;
-
-/// A quarter of fewer nodes goes to it, up to this many, which are often enough.
-const OFTEN_ENOUGH: u64 = 200_000;
 
 /// The result of the search.
 pub struct Tightened {
@@ -69,7 +54,7 @@ pub fn tighten(
     let best = Bytes::try_from(best).ok()?;
     let (bodies, alignment) = outlines(instance, bound, best)?;
     let inst = Instance::of_outlines(&bodies, alignment, false).without(monitor.without());
-    let is_tightened = instance.bodies.len() <= LARGE;
+    let is_tightened = inst.bodies() <= LARGE;
     let inst = if is_tightened { inst.with_pins() } else { inst };
     let step = inst.unit * inst.align;
     if !bound.is_multiple_of(step) {
@@ -77,38 +62,11 @@ pub fn tighten(
     }
     let usual = Limits { nodes: None, ..*limits }.scaled_to_gap(bound, best, 1);
     let usual = usual.effort().saturating_mul(TIMES);
-    let effort = match limits.nodes {
-        None => usual,
-        Some(nodes) => (nodes / 2).min(MAX_NODES),
-    };
+    let effort = limits.nodes.map_or(usual, |nodes| (nodes / 2).min(MAX_NODES));
     let mut packing = Packing::new(&inst, bound, best);
-    let mut nodes = 0;
-    let first = effort.min(usual);
-    // By default, other searches have nodes on top of the effort; a given effort contains them.
-    let more = |spent| if limits.is_default() { u64::MAX } else { effort.saturating_sub(spent) };
-    if is_tightened {
-        // More effort begins as the default one does.
-        let mut repair = PinRepair::new(&inst);
-        let quick = first.min(QUICK);
-        nodes += packing.tighten(quick, 1, monitor);
-        let early = (first / 4).min(OFTEN_ENOUGH).max(first / EARLY);
-        let early = repair_pins(&mut packing, &mut repair, early, monitor);
-        nodes +=
-            early + packing.tighten(first.saturating_sub(quick + early), limits.threads, monitor);
-        let late = (first / 2).min(more(first));
-        let late = repair_pins(&mut packing, &mut repair, late, monitor);
-        let spent = first + late;
-        let guided = packing.guide(&[0], (first / 2).min(more(spent)), monitor);
-        let spent = spent + guided;
-        let ejected = eject(&mut packing, first / 4, more(spent), monitor);
-        nodes += late + guided + ejected;
-        let ejected = ejected.saturating_sub(first / 4);
-        // A search that only time ends goes on as long as it can.
-        let rest = effort.saturating_sub(spent + ejected);
-        nodes += packing.tighten(rest, limits.threads, monitor);
-    } else {
-        nodes += eject(&mut packing, effort, more(effort), monitor);
-    }
+    packing.threads = limits.threads;
+    let turn = Turn { usual: effort.min(usual), ..Turn::first(&inst, effort, limits) };
+    let nodes = AROUND_PINS.run(turn, &mut packing, monitor);
     let mut places = packed.places.clone();
     for (root, offset) in inst.roots.iter().zip(packing.offsets.iter().flatten()) {
         // Reserved ranges have a number that no body has.
@@ -117,43 +75,6 @@ pub fn tighten(
         }
     }
     Some(Tightened { places, bound: packing.bound().min(best), nodes })
-}
-
-/// Packs all bodies at the bound without pins, and repacks them until all pins hold, with this many nodes or a few
-/// more; returns the nodes.
-fn repair_pins(
-    packing: &mut Packing<'_>,
-    packer: &mut Option<PinRepair<'_>>,
-    nodes: u64,
-    monitor: &mut Monitor<'_>,
-) -> u64 {
-    let is_on = nodes > 0 && !packing.is_proven() && monitor.has(Stage::PinRepair);
-    let Some(packer) = packer.as_mut().filter(|_| is_on && !monitor.must_stop()) else { return 0 };
-    let attempts = Attempts { levels: &[0], share: nodes, nodes: packer.nodes() + nodes };
-    packing.descend(packer, attempts, 0, monitor)
-}
-
-/// If the pool is more than a percent above the bound, repacks all bodies, and lets those that do
-/// not fit eject others, with this many nodes and those that come on top by default, but no more of these than
-/// `most_on_top`. Returns the nodes.
-fn eject(
-    packing: &mut Packing<'_>,
-    nodes: u64,
-    most_on_top: u64,
-    monitor: &mut Monitor<'_>,
-) -> u64 {
-    let Snapshot { bound, best } = packing.snapshot;
-    let is_near = best.saturating_sub(bound) <= bound / 100;
-    if is_near || !monitor.has(Stage::Ejection) || monitor.must_stop() {
-        return 0;
-    }
-    let Some(mut packer) = Ejection::new(packing.inst) else { return 0 };
-    let share = packer.share();
-    let all = nodes + on_top(share, MAX_ON_TOP, &Limits::default()).min(most_on_top);
-    if packer.placing() > all {
-        return 0;
-    }
-    packing.descend(&mut packer, Attempts { levels: &LEVELS, share, nodes: all }, 0, monitor)
 }
 
 /// The bodies by number, then the reserved ranges, and the alignment of all offsets.

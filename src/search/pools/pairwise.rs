@@ -17,11 +17,12 @@ use crate::{
     search::{
         clashes::{Clash, Clashes},
         control::descent::{Attempt, Attempts, Packer, descend_from},
+        effort::on_top,
         first_fit::Packed,
         pool_instance::{PoolInstance, Times},
         pools::{cliques::Graph, shelf::clashes},
         ranges::merge,
-        repack::{near, on_top},
+        solution::near,
         state::fingerprint::scramble,
     },
 };

@@ -1,0 +1,142 @@
+//! Engines: each improves a packing in its own way. The [schedule](crate::search::schedule) says which of them run when,
+//! and with how many nodes.
+
+use crate::{
+    Limits,
+    monitor::Monitor,
+    search::{Stage, packing::Packing, state::instance::Instance},
+};
+
+/// Improves packings of one instance. It is made for its first turn, and may go on from there in the next one.
+pub trait Engine {
+    /// Improves a packing that is above its bound within a share of the effort; returns the nodes.
+    fn run(&mut self, packing: &mut Packing<'_>, share: Share, monitor: &mut Monitor<'_>) -> u64;
+}
+
+/// No engine if it does not support the instance.
+impl<E: Engine> Engine for Option<E> {
+    fn run(&mut self, packing: &mut Packing<'_>, share: Share, monitor: &mut Monitor<'_>) -> u64 {
+        self.as_mut().map_or(0, |engine| engine.run(packing, share, monitor))
+    }
+}
+
+/// The nodes that an engine may take.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Share {
+    /// Nodes of the effort.
+    pub nodes: u64,
+    /// The most nodes that follow on top of it while the pool is more than a percent above the bound.
+    pub on_top: u64,
+}
+
+impl Share {
+    pub const fn of(nodes: u64) -> Self {
+        Self { nodes, on_top: 0 }
+    }
+
+    pub const fn on_top(self, on_top: u64) -> Self {
+        Self { on_top, ..self }
+    }
+
+    pub const fn all(self) -> u64 {
+        self.nodes.saturating_add(self.on_top)
+    }
+}
+
+/// A row of the schedule: an engine, when it runs, and its share of the effort.
+pub struct Row {
+    /// The stage that switches the row off.
+    pub stage: Stage,
+    /// Makes the engine for an instance.
+    pub engine: for<'a> fn(&'a Instance) -> Box<dyn Engine + 'a>,
+    pub when: fn(&Turn<'_>) -> bool,
+    pub share: fn(&Turn<'_>) -> Share,
+}
+
+/// What the schedule decides by.
+pub struct Turn<'a> {
+    pub inst: &'a Instance,
+    /// The nodes of the search.
+    pub effort: u64,
+    /// The nodes that it has by default.
+    pub usual: u64,
+    /// Returns true if the effort was not given. Then engines may have nodes on top of it.
+    pub is_default: bool,
+    /// The nodes of the effort that are spent.
+    pub spent: u64,
+    /// How many turns came before.
+    pub number: u32,
+}
+
+impl<'a> Turn<'a> {
+    /// The first turn of a search with this effort.
+    pub const fn first(inst: &'a Instance, effort: u64, limits: &Limits) -> Self {
+        let is_default = limits.is_default();
+        Self { inst, effort, usual: effort, is_default, spent: 0, number: 0 }
+    }
+
+    /// The nodes that are left of the effort.
+    pub const fn left(&self) -> u64 {
+        self.effort.saturating_sub(self.spent)
+    }
+
+    /// Returns whether some body that can move is no rectangle.
+    pub const fn has_staircases(&self) -> bool {
+        self.inst.staircases.len() > self.inst.fixed.len()
+    }
+
+    /// Nodes that grow from turn to turn.
+    pub const fn growing(&self, nodes: u64, times: u64) -> u64 {
+        nodes.saturating_mul(times.saturating_pow(self.number))
+    }
+}
+
+/// Rows of the schedule that run from top to bottom.
+pub struct Schedule {
+    pub rows: &'static [Row],
+    /// Turn follows turn until the pool is within a percent of the bound or the effort is spent.
+    pub in_turns: bool,
+}
+
+impl Schedule {
+    /// Improves a packing; returns the nodes that count against the effort.
+    pub fn run<'a>(
+        &self,
+        mut turn: Turn<'a>,
+        packing: &mut Packing<'a>,
+        monitor: &mut Monitor<'_>,
+    ) -> u64 {
+        let mut engines: Vec<(Stage, Box<dyn Engine + 'a>)> = Vec::new();
+        loop {
+            for row in self.rows {
+                let is_done = packing.is_proven() || self.in_turns && packing.is_near();
+                if is_done || monitor.must_stop() {
+                    return turn.spent;
+                }
+                if !monitor.has(row.stage) || !(row.when)(&turn) {
+                    continue;
+                }
+                let Share { nodes, on_top } = (row.share)(&turn);
+                let most = if turn.is_default { u64::MAX } else { turn.left() };
+                let nodes = nodes.min(most);
+                let share = Share { nodes, on_top: on_top.min(most - nodes) };
+                if share.all() == 0 {
+                    continue;
+                }
+                let at = engines.iter().position(|&(stage, _)| stage == row.stage);
+                let at = at.unwrap_or_else(|| {
+                    engines.push((row.stage, (row.engine)(turn.inst)));
+                    engines.len() - 1
+                });
+                let nodes = engines[at].1.run(packing, share, monitor);
+                // By default, what comes on top does not count.
+                let free = if turn.is_default { share.on_top } else { 0 };
+                turn.spent += nodes.saturating_sub(free);
+            }
+            turn.number += 1;
+            if !self.in_turns || turn.left() == 0 {
+                return turn.spent;
+            }
+        }
+    }
+}
