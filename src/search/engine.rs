@@ -45,7 +45,7 @@ impl Share {
 
 /// A row of the schedule: an engine, when it runs, and its share of the effort.
 pub struct Row {
-    /// The stage that switches the row off.
+    /// The stage that switches the row off. Rows of one stage share one engine.
     pub stage: Stage,
     /// Makes the engine for an instance.
     pub engine: for<'a> fn(&'a Instance) -> Box<dyn Engine + 'a>,
@@ -60,7 +60,7 @@ pub struct Turn<'a> {
     pub effort: u64,
     /// The nodes that it has by default.
     pub usual: u64,
-    /// Returns true if the effort was not given. Then engines may have nodes on top of it.
+    /// True if the caller gave no effort. Then engines may have nodes on top of it.
     pub is_default: bool,
     /// The nodes of the effort that are spent.
     pub spent: u64,
@@ -94,7 +94,7 @@ impl<'a> Turn<'a> {
 /// Rows of the schedule that run from top to bottom.
 pub struct Schedule {
     pub rows: &'static [Row],
-    /// Turn follows turn until the pool is within a percent of the bound or the effort is spent.
+    /// Turn follows turn until the pool is within a percent of the bound, the effort is spent, or a turn takes no nodes.
     pub in_turns: bool,
 }
 
@@ -108,6 +108,7 @@ impl Schedule {
     ) -> u64 {
         let mut engines: Vec<(Stage, Box<dyn Engine + 'a>)> = Vec::new();
         loop {
+            let mut is_idle = true;
             for row in self.rows {
                 let is_done = packing.is_proven() || self.in_turns && packing.is_near();
                 if is_done || monitor.must_stop() {
@@ -132,11 +133,87 @@ impl Schedule {
                 // By default, what comes on top does not count.
                 let free = if turn.is_default { share.on_top } else { 0 };
                 turn.spent += nodes.saturating_sub(free);
+                is_idle &= nodes == 0;
             }
             turn.number += 1;
-            if !self.in_turns || turn.left() == 0 {
+            if !self.in_turns || turn.left() == 0 || is_idle {
                 return turn.spent;
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        Observer,
+        search::{
+            Without,
+            samples::{instance, sawtooth},
+        },
+    };
+
+    /// Takes all of its nodes, and packs nothing.
+    struct Spends;
+
+    impl Engine for Spends {
+        fn run(&mut self, _: &mut Packing<'_>, share: Share, _: &mut Monitor<'_>) -> u64 {
+            share.all()
+        }
+    }
+
+    const ROWS: &[Row] = &[
+        Row {
+            stage: Stage::Guided,
+            engine: |_| Box::new(Spends),
+            when: |turn| turn.number > 0,
+            share: |_| Share::of(1000),
+        },
+        Row {
+            stage: Stage::Ejection,
+            engine: |_| Box::new(Spends),
+            when: |_| true,
+            share: |_| Share::of(70),
+        },
+        Row {
+            stage: Stage::LimitSchedule,
+            engine: |_| Box::new(Spends),
+            when: |_| true,
+            share: |_| Share::of(70).on_top(30),
+        },
+        Row {
+            stage: Stage::PinRepair,
+            engine: |_| Box::new(None::<Spends>),
+            when: |_| true,
+            share: |_| Share::of(1000),
+        },
+    ];
+
+    /// The nodes that the rows count for an effort of 100.
+    fn spent(rows: &'static [Row], in_turns: bool, limits: &Limits) -> u64 {
+        let inst = instance(&sawtooth(10));
+        let mut packing = Packing::new(&inst, 100, 1000);
+        let turn = Turn::first(&inst, 100, limits);
+        let mut monitor = Monitor::new(limits, Observer::default());
+        Schedule { rows, in_turns }.run(turn, &mut packing, &mut monitor)
+    }
+
+    #[test]
+    fn rows_share_a_given_effort_and_exceed_a_default_one() {
+        let (default, given) = (Limits::default(), Limits::default().nodes(100));
+        assert_eq!([&given, &default].map(|limits| spent(ROWS, false, limits)), [100, 140]);
+        let mut without = given;
+        without.without = Without::stage(Stage::Ejection);
+        // What would come on top of a default effort is a part of a given one.
+        assert_eq!(spent(ROWS, false, &without), 100);
+        without.without = Without::stage(Stage::LimitSchedule);
+        assert_eq!(spent(ROWS, false, &without), 70);
+        assert_eq!(spent(ROWS, true, &without), 100);
+    }
+
+    #[test]
+    fn a_turn_that_takes_no_nodes_is_the_last() {
+        assert_eq!(spent(&ROWS[3..], true, &Limits::default()), 0);
     }
 }

@@ -170,7 +170,7 @@ pub const AROUND_PINS: Schedule = Schedule {
     ],
 };
 
-/// The search of unconstrained problems takes so many bodies that cannot move.
+/// More bodies are only ejected.
 fn is_searched(turn: &Turn<'_>) -> bool {
     turn.inst.bodies() <= LARGE
 }
