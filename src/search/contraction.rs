@@ -117,8 +117,7 @@ impl Engine for Contract {
         let mut outer = Packing { inst: &blocks, snapshot, offsets: None, whole, threads: 1 };
         let nodes = LimitSchedule.run(&mut outer, share, monitor);
         if let Some(offsets) = outer.offsets {
-            packing.snapshot.best = bound;
-            packing.offsets = Some(contraction.offsets(&offsets));
+            packing.improve(contraction.offsets(&offsets));
         }
         nodes
     }

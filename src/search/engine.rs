@@ -1,6 +1,8 @@
 //! Engines: each improves a packing in its own way. The [schedule](crate::search::schedule) says which of them run when,
 //! and with how many nodes.
 
+use tracing::trace;
+
 use crate::{
     Limits,
     monitor::Monitor,
@@ -9,7 +11,8 @@ use crate::{
 
 /// Improves packings of one instance. It is made for its first turn, and may go on from there in the next one.
 pub trait Engine {
-    /// Improves a packing that is above its bound within a share of the effort; returns the nodes.
+    /// Improves a packing that is above its bound within a share of the effort; returns the nodes, which it has also
+    /// added to the monitor's. It may ignore how the share is split.
     fn run(&mut self, packing: &mut Packing<'_>, share: Share, monitor: &mut Monitor<'_>) -> u64;
 }
 
@@ -56,9 +59,9 @@ pub struct Row {
 /// What the schedule decides by.
 pub struct Turn<'a> {
     pub inst: &'a Instance,
-    /// The nodes of the search.
+    /// The nodes of this schedule: what earlier ones have left of the effort of the search.
     pub effort: u64,
-    /// The nodes that it has by default.
+    /// The nodes that it would have by default, if that is less.
     pub usual: u64,
     /// True if the caller gave no effort. Then engines may have nodes on top of it.
     pub is_default: bool,
@@ -130,6 +133,7 @@ impl Schedule {
                     engines.len() - 1
                 });
                 let nodes = engines[at].1.run(packing, share, monitor);
+                trace!(target: "memplan::best", stage = ?row.stage, ?share, nodes, pool = packing.pool(), "ran");
                 // By default, what comes on top does not count.
                 let free = if turn.is_default { share.on_top } else { 0 };
                 turn.spent += nodes.saturating_sub(free);

@@ -61,6 +61,15 @@ impl<'a> Packing<'a> {
         self.offsets = incumbent.into_offsets().or(self.offsets.take());
     }
 
+    /// Takes a lower packing.
+    pub fn improve(&mut self, offsets: Vec<u64>) {
+        let Snapshot { bound, best } = self.snapshot;
+        let height = limit_schedule::height(self.inst, &offsets).max(bound);
+        debug_assert!(height < best, "{height}, not below {best}");
+        self.snapshot.best = height;
+        self.offsets = Some(offsets);
+    }
+
     /// Packs all bodies below lower and lower limits, until the pool has this many bytes; returns the nodes.
     pub fn descend(
         &mut self,
@@ -79,8 +88,7 @@ impl<'a> Packing<'a> {
         let nodes = packer.nodes() - before;
         monitor.add(nodes);
         if let Some(offsets) = found {
-            self.snapshot.best = limit_schedule::height(inst, &offsets).max(bound);
-            self.offsets = Some(offsets);
+            self.improve(offsets);
         }
         nodes
     }

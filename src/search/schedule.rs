@@ -1,9 +1,13 @@
 //! The schedule of the search: which engine improves a packing when, and with how many nodes. Also the sizes of
 //! problems at which the search changes its ways, the units of its effort, and what memory allows.
 //!
-//! An engine that is not in the schedule never runs. [`improve`](super::improve) runs [`FIRST`], then
-//! [`IN_TURNS`] and [`LIMITS_ALONE`] for a problem of up to [`LONG`] chains, or else [`BETWEEN_CORES`].
-//! [`around_pins`](super::pools) runs [`AROUND_PINS`].
+//! | table | problems |
+//! | --- | --- |
+//! | [`FIRST`] | all unconstrained ones |
+//! | [`IN_TURNS`] | those of [`SMALL`] to [`LONG`] chains |
+//! | [`LIMITS_ALONE`] | smaller ones, cores of larger ones, and what the turns have left |
+//! | [`BETWEEN_CORES`] | those of more than [`LONG`] chains |
+//! | [`AROUND_PINS`] | one pool with pins and reserved ranges |
 
 use crate::search::{
     Stage,

@@ -78,6 +78,9 @@ stages! {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Without(u32);
 
+/// Each stage has a bit.
+const _: () = assert!(Stage::ALL.len() <= u32::BITS as usize);
+
 impl Without {
     /// Switches off one stage.
     #[must_use]
