@@ -21,7 +21,7 @@
 //!
 //! **When.** Whenever a plan is computed once and run often. [`Layout::winner`] names the winner.
 
-use crate::search::schedule::SMALL;
+use crate::search::sizes::SMALL;
 use std::{
     sync::atomic::Ordering,
     time::{Duration, Instant},

@@ -10,7 +10,8 @@ use crate::search::{
     greedy::Greedy,
     improve,
     packing::Packing,
-    schedule::{FIRST, LARGE},
+    schedule::FIRST,
+    sizes::LARGE,
     state::instance::Instance,
     under_way::Search,
 };

@@ -3,7 +3,7 @@
 //! Long chains of overwrites are few bodies of many boxes. However many of these are alive together, two bodies clash
 //! at few ranges of offsets. These are found once, and a body is then compared with others without a look at boxes.
 
-use crate::search::schedule::MAX_CLASHES;
+use crate::search::sizes::MAX_CLASHES;
 use std::{cmp::Reverse, slice};
 
 use crate::{

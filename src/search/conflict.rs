@@ -4,7 +4,7 @@ use crate::search::{
     capacity::{Decision, Fit, decide, fits_monitored},
     cores::{CROWDS, thousandths},
     greedy::Greedy,
-    schedule::LARGE,
+    sizes::LARGE,
 };
 use crate::{
     Bytes, Limits, Observer, Problem, Step,

@@ -4,10 +4,11 @@
 use crate::search::{
     Stage,
     engine::Turn,
-    improve::{run, whole_instance},
-    schedule::{BETWEEN_CORES, WORK_PER_NODE},
+    schedule::BETWEEN_CORES,
+    sizes::WORK_PER_NODE,
     tighten::tighten_and_complete,
     under_way::Search,
+    whole::{run, whole_instance},
 };
 use crate::{Bytes, Limits, problem::ChunkId};
 

@@ -1,6 +1,6 @@
 //! Effort: the unit of a search's work, and the ways in which a search within an effort can end.
 
-use crate::{Limits, search::schedule::WORK_PER_NODE};
+use crate::{Limits, search::sizes::WORK_PER_NODE};
 
 /// The nodes of the shortest round.
 pub const UNIT: u64 = 1000;

@@ -56,7 +56,7 @@ pub struct Row {
     pub share: fn(&Turn<'_>) -> Share,
 }
 
-/// What the schedule decides by.
+/// The state of a schedule. A row decides by it whether it runs, and with how many nodes.
 pub struct Turn<'a> {
     pub inst: &'a Instance,
     /// The nodes of this schedule: what earlier ones have left of the effort of the search.
@@ -67,7 +67,7 @@ pub struct Turn<'a> {
     pub is_default: bool,
     /// The nodes of the effort that are spent.
     pub spent: u64,
-    /// How many turns came before.
+    /// The number of earlier turns.
     pub number: u32,
 }
 
@@ -209,7 +209,7 @@ mod tests {
         assert_eq!([&given, &default].map(|limits| spent(ROWS, false, limits)), [100, 140]);
         let mut without = given;
         without.without = Without::stage(Stage::Ejection);
-        // What would come on top of a default effort is a part of a given one.
+        // Nodes on top of a default effort are a part of a given one.
         assert_eq!(spent(ROWS, false, &without), 100);
         without.without = Without::stage(Stage::LimitSchedule);
         assert_eq!(spent(ROWS, false, &without), 70);

@@ -23,7 +23,7 @@ use crate::{
         blocks::{self, BlockPool},
         pool_instance::{PoolInstance, Times},
         pool_space::PoolSpace,
-        schedule::LARGE,
+        sizes::LARGE,
     },
 };
 

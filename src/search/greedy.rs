@@ -3,7 +3,7 @@
 //! Large bodies first is best on most networks, large areas or long lifetimes on some; all are
 //! tried.
 
-use crate::search::schedule::{LARGE, PAUSE};
+use crate::search::sizes::{LARGE, PAUSE};
 use std::time::Duration;
 
 use smallvec::SmallVec;

@@ -11,7 +11,6 @@ use crate::{
     search::{
         control::{
             descent::{Attempt, Attempts, Packer},
-            limit_schedule,
             restarts::Restarts,
             threads::Snapshot,
         },
@@ -151,7 +150,7 @@ impl Packer for Guided<'_> {
     }
 
     fn height(&self) -> u64 {
-        limit_schedule::height(self.inst, &self.offsets)
+        self.inst.height_of(&self.offsets)
     }
 
     fn offsets(&self) -> Vec<u64> {

@@ -5,19 +5,19 @@ use crate::{
     baselines::free_list,
     monitor::Monitor,
     plan::Layout,
-    problem::ChunkId,
     search::{
         Stage,
         control::limit_schedule::FirstDescent,
         cores::{node_weight, search_cores},
-        engine::{Engine, Schedule, Share, Turn},
+        engine::{Engine, Share, Turn},
         first_layout,
-        packing::Packing,
-        schedule::{FIRST, HUGE, IN_TURNS, LIMITS_ALONE, LONG, SMALL},
+        schedule::{FIRST, IN_TURNS, LIMITS_ALONE},
+        sizes::{HUGE, LONG, SMALL},
         solution::Solution,
         state::instance::Instance,
         tighten::tighten_rounded,
         under_way::Search,
+        whole::{improve, run, whole_instance},
     },
 };
 
@@ -106,47 +106,4 @@ fn first_descent(search: &mut Search<'_, '_>, inst: &Instance, most: u64) -> u64
     }
     let share = Share::of(FIRST_DESCENT.min(most));
     improve(search, inst, |packing, monitor| FirstDescent.run(packing, share, monitor))
-}
-
-/// The instance of all chains; `None` if the search is stopped.
-pub fn whole_instance(search: &mut Search<'_, '_>, roots: &[ChunkId]) -> Option<Instance> {
-    let Search { problem, monitor, .. } = search;
-    let inst = Instance::new_until(problem, roots, &mut || monitor.must_stop())?;
-    Some(inst.without(monitor.without()))
-}
-
-/// Improves the solution by a schedule for the instance of all chains; returns the nodes that count against the effort.
-pub fn run<'a>(
-    search: &mut Search<'_, '_>,
-    inst: &'a Instance,
-    schedule: &Schedule,
-    turn: Turn<'a>,
-    threads: usize,
-) -> u64 {
-    improve(search, inst, |packing, monitor| {
-        packing.threads = threads;
-        schedule.run(turn, packing, monitor)
-    })
-}
-
-/// Improves the solution by a packing of all chains.
-fn improve<'a>(
-    search: &mut Search<'_, '_>,
-    inst: &'a Instance,
-    pack: impl FnOnce(&mut Packing<'a>, &mut Monitor<'_>) -> u64,
-) -> u64 {
-    let Search { problem, solution, monitor, .. } = search;
-    let mut packing = Packing::new(inst, solution.lower_bound, solution.pool_size);
-    let nodes = pack(&mut packing, monitor);
-    solution.nodes = monitor.add(0);
-    let bound = packing.bound();
-    if let Some(offsets) = packing.offsets {
-        let mut bases = vec![0; problem.len()];
-        for (root, offset) in inst.roots.iter().zip(offsets) {
-            bases[root.index()] = offset * inst.unit;
-        }
-        solution.improve(problem, Layout::from_roots(problem, |root| bases[root.index()]));
-    }
-    solution.lower_bound = solution.lower_bound.max(bound.min(solution.pool_size));
-    nodes
 }

@@ -21,7 +21,7 @@
 //! | `capacity`, `conflict` | whether a problem fits; chains that do not fit together |
 //! | `schedule`, `engine` | which engine improves a packing when, and with how many nodes |
 //! | `improve` | better packings of a problem: the schedule, with what it needs around it |
-//! | `packing` | the best packing of an instance so far |
+//! | `whole`, `packing` | all chains of a problem as one instance; the best packing of an instance so far |
 //! | `cores` | of many chains, those of the most crowded steps first |
 //! | `tighten` | a search for some of the chains, and the others around them |
 //! | `greedy` | first packings |
@@ -36,7 +36,7 @@
 //! | `reasoning` | conclusions from a partial packing, the place to branch, states refuted |
 //! | `state` | time cut into sections, sizes in units, a partial packing that can be undone |
 //! | `pools` | pools and offsets of constrained problems |
-//! | `effort` | the count of nodes, the ends of a search |
+//! | `sizes`, `effort` | where the search changes its method; the count of nodes, the ends of a search |
 //! | `random` | pseudo-random numbers |
 //! | `ranges` | ranges of offsets at which bodies clash |
 
@@ -77,12 +77,14 @@ mod repair_pins;
 pub(crate) mod samples;
 mod schedule;
 mod size_classes;
+mod sizes;
 mod solution;
 mod stages;
 mod state;
 mod tighten;
 mod time_buckets;
 mod under_way;
+mod whole;
 
 use crate::{Bytes, Problem, monitor::Monitor, plan::Layout};
 pub use crate::{Limits, Observer, Progress};
@@ -168,7 +170,7 @@ pub(super) fn continue_from(
 
 /// Returns whether a problem is large enough that repairing peaks pays; others are searched whole.
 pub(super) fn is_large(problem: &Problem) -> bool {
-    problem.roots().nth(schedule::LONG).is_some()
+    problem.roots().nth(sizes::LONG).is_some()
 }
 
 fn repair_if_large(

@@ -6,7 +6,6 @@ use crate::{
     search::{
         control::{
             descent::{Attempts, Packer, descend_from},
-            limit_schedule,
             threads::{Incumbent, Snapshot},
         },
         solution::near,
@@ -64,7 +63,7 @@ impl<'a> Packing<'a> {
     /// Takes a lower packing.
     pub fn improve(&mut self, offsets: Vec<u64>) {
         let Snapshot { bound, best } = self.snapshot;
-        let height = limit_schedule::height(self.inst, &offsets).max(bound);
+        let height = self.inst.height_of(&offsets).max(bound);
         debug_assert!(height < best, "{height}, not below {best}");
         self.snapshot.best = height;
         self.offsets = Some(offsets);

@@ -4,7 +4,7 @@
 //! that covers its chunk, a pin where the chunk lies anyway. Without them the problem is unconstrained. A lower bound
 //! of its pool holds with them as well, and a layout of it that satisfies them is as good as any.
 
-use crate::search::schedule::HUGE;
+use crate::search::sizes::HUGE;
 use crate::{
     Bytes, Limits, Problem,
     plan::Layout,

@@ -14,7 +14,6 @@ use crate::{
     search::{
         control::{
             descent::{Attempt, Attempts, Packer},
-            limit_schedule,
             restarts::Restarts,
         },
         effort::{UNIT, Verdict},
@@ -267,7 +266,7 @@ impl Packer for PinRepair<'_> {
     }
 
     fn height(&self) -> u64 {
-        limit_schedule::height(self.inst, &self.offsets)
+        self.inst.height_of(&self.offsets)
     }
 
     fn offsets(&self) -> Vec<u64> {

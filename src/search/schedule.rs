@@ -1,13 +1,12 @@
-//! The schedule of the search: which engine improves a packing when, and with how many nodes. Also the sizes of
-//! problems at which the search changes its ways, the units of its effort, and what memory allows.
+//! The schedule of the search: which engine improves a packing when, and with how many nodes.
 //!
 //! | table | problems |
 //! | --- | --- |
-//! | [`FIRST`] | all unconstrained ones |
-//! | [`IN_TURNS`] | those of [`SMALL`] to [`LONG`] chains |
-//! | [`LIMITS_ALONE`] | smaller ones, cores of larger ones, and what the turns have left |
-//! | [`BETWEEN_CORES`] | those of more than [`LONG`] chains |
-//! | [`AROUND_PINS`] | one pool with pins and reserved ranges |
+//! | [`FIRST`] | unconstrained |
+//! | [`IN_TURNS`] | unconstrained, with [`SMALL`] to [`LONG`](super::sizes::LONG) chains |
+//! | [`LIMITS_ALONE`] | unconstrained, with fewer chains; cores of more chains; all, with the nodes that the turns leave |
+//! | [`BETWEEN_CORES`] | unconstrained, with more than [`LONG`](super::sizes::LONG) chains |
+//! | [`AROUND_PINS`] | with one pool, pins and reserved ranges |
 
 use crate::search::{
     Stage,
@@ -17,6 +16,7 @@ use crate::search::{
     engine::{Row, Schedule, Share, Turn},
     guided::Guide,
     repair_pins::PinRepair,
+    sizes::{HUGE, LARGE, MAX_COVERED, MEDIUM, SMALL},
 };
 
 /// Perfect packings first: most are contracted in a small part of the effort, and more nodes seldom pack blocks that
@@ -181,34 +181,3 @@ fn is_searched(turn: &Turn<'_>) -> bool {
 
 /// The most nodes of ejection on top of the effort.
 const MAX_ON_TOP: u64 = 3_200_000;
-
-/// So few bodies are searched in any order at once.
-pub const TINY: usize = 20;
-
-/// Smaller problems are searched with all overwrites and true sizes first, and eject no chains: the search of valleys
-/// mostly ends.
-pub const SMALL: usize = 150;
-
-/// Beyond, neither the order of each pair is searched, nor the pool of each body.
-pub const MEDIUM: usize = 500;
-
-/// Beyond, crowded steps are repaired and crowded cores are searched first.
-pub const LONG: usize = 1000;
-
-/// Beyond, nothing is searched as a whole, and greedy packings begin with two orders.
-pub const LARGE: usize = 5000;
-
-/// Beyond, constraints are left to first fit, and no blocks are merged.
-pub const HUGE: usize = 100_000;
-
-/// The nodes between two looks at the limits.
-pub const PAUSE: u64 = 256;
-
-/// Bodies, pairs or runs of bytes that are examined in the time of a node.
-pub const WORK_PER_NODE: u64 = 64;
-
-/// Bodies that cover more sections than this, all added up, take too much memory.
-pub const MAX_COVERED: usize = 50_000_000;
-
-/// More ranges of offsets at which two bodies clash take too much memory.
-pub const MAX_CLASHES: usize = 1 << 20;

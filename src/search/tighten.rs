@@ -1,6 +1,7 @@
 //! Packs some or all chains of a problem below its best pool by the search, and places the others around them.
 
-use crate::search::schedule::{LIMITS_ALONE, MAX_COVERED, SMALL};
+use crate::search::schedule::LIMITS_ALONE;
+use crate::search::sizes::{MAX_COVERED, SMALL};
 use crate::search::{
     Stage,
     control::{limit_schedule, threads::Incumbent},

@@ -1,7 +1,7 @@
 //! The descent: packs all bodies below lower and lower limits.
 
 use crate::search::effort::UNIT;
-use crate::search::schedule::PAUSE;
+use crate::search::sizes::PAUSE;
 
 /// Packs all bodies of an instance below a limit, without proving anything.
 pub trait Packer {

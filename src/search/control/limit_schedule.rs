@@ -112,7 +112,7 @@ pub fn tighten(
         match verdict {
             // The same level is lower now.
             Verdict::Packed => {
-                best = height(inst, rounds.offsets()).max(bound);
+                best = inst.height_of(rounds.offsets()).max(bound);
                 incumbent.packed(best, rounds.offsets());
             }
             Verdict::Refuted => {
@@ -148,7 +148,7 @@ fn descend(inst: &Instance, last: u64, incumbent: &Incumbent, stop: &mut Stop<'_
             stopped
         });
         if let Verdict::Packed = verdict {
-            best = height(inst, rounds.offsets()).max(bound);
+            best = inst.height_of(rounds.offsets()).max(bound);
             incumbent.packed(best, rounds.offsets());
         } else {
             level += 1;
@@ -185,10 +185,4 @@ pub fn ask(
         break;
     }
     rounds.nodes()
-}
-
-/// The height of a packing, a multiple of the alignment.
-pub fn height(inst: &Instance, offsets: &[u64]) -> u64 {
-    let tops = (0..).zip(offsets).map(|(body, offset)| offset + inst.height(body));
-    tops.max().unwrap_or(0).next_multiple_of(inst.step())
 }

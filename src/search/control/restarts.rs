@@ -10,7 +10,7 @@
 //! rectangles are items as the others are, and a branch ends where one of them comes to lie elsewhere: what packs a
 //! problem without pins often packs it with them.
 
-use crate::search::schedule::PAUSE;
+use crate::search::sizes::PAUSE;
 use crate::search::{
     Stage,
     branching::{

@@ -17,7 +17,7 @@
 
 #![allow(clippy::cast_precision_loss, reason = "an order of trying may round")]
 
-use crate::search::schedule::{MEDIUM, TINY};
+use crate::search::sizes::{MEDIUM, TINY};
 use std::ops::Range;
 
 mod pairs;

@@ -23,7 +23,7 @@ use crate::{
         engine::{Engine, Share},
         packing::Packing,
         random::Random,
-        schedule::{LONG, WORK_PER_NODE},
+        sizes::{LONG, WORK_PER_NODE},
         solution::near,
         state::instance::{Fixed, Instance, Item, Part},
     },

@@ -18,7 +18,8 @@ use crate::{
         first_fit::Packed,
         packing::Packing,
         pool_instance::PoolInstance,
-        schedule::{AROUND_PINS, HUGE, LARGE},
+        schedule::AROUND_PINS,
+        sizes::{HUGE, LARGE},
         state::instance::{Instance, Outline},
     },
 };

@@ -1,6 +1,6 @@
 //! Assigns bodies to pools by branch and bound.
 
-use crate::search::schedule::{PAUSE, TINY};
+use crate::search::sizes::{PAUSE, TINY};
 use std::collections::HashMap;
 
 use crate::{

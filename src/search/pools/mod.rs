@@ -23,7 +23,7 @@ mod pairwise;
 mod promote;
 mod shelf;
 
-use crate::search::schedule::{MEDIUM, TINY};
+use crate::search::sizes::{MEDIUM, TINY};
 use crate::{
     Bytes, Limits, Observer, PlanError, Problem,
     plan::Layout,

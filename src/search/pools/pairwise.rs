@@ -6,7 +6,7 @@
 //! turn (ejection chains; Glover 1996). The weight of a body is its extent, times the bodies that it clashes with,
 //! times one more than it was ejected.
 
-use crate::search::schedule::{MAX_CLASHES, WORK_PER_NODE};
+use crate::search::sizes::{MAX_CLASHES, WORK_PER_NODE};
 use std::{borrow::Cow, collections::BinaryHeap};
 
 use crate::{

@@ -1,6 +1,6 @@
 //! A shelf: some bodies in one bin, packed as low as possible.
 
-use crate::search::schedule::{MAX_COVERED, WORK_PER_NODE};
+use crate::search::sizes::{MAX_COVERED, WORK_PER_NODE};
 use std::{collections::BTreeSet, ops::Range};
 
 use crate::{

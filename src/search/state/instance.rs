@@ -10,7 +10,7 @@
 
 mod with_pins;
 
-use crate::search::schedule::PAUSE;
+use crate::search::sizes::PAUSE;
 use std::ops::Range;
 
 use crate::{
@@ -346,6 +346,12 @@ impl Instance {
     /// The distance from the offset of a body to its top.
     pub fn height(&self, body: u32) -> u64 {
         if self.is_staircase(body) { self.staircase(body).top() } else { self.size(body as usize) }
+    }
+
+    /// The height of a packing with these offsets, a multiple of [`step`](Self::step).
+    pub fn height_of(&self, offsets: &[u64]) -> u64 {
+        let tops = (0..).zip(offsets).map(|(body, offset)| offset + self.height(body));
+        tops.max().unwrap_or(0).next_multiple_of(self.step())
     }
 
     /// The number of bodies.
