@@ -1,4 +1,4 @@
-//! What a plan says: one method per field.
+//! The accessors of a plan, one for each field.
 
 use std::collections::BTreeMap;
 
@@ -197,85 +197,39 @@ impl Plan {
     }
 }
 
-// Not a part of the interface: tests spoil plans with them.
-impl Plan {
-    /// A number by the name of its field.
-    #[doc(hidden)]
-    pub fn number_mut(&mut self, field: &str) -> &mut u64 {
-        match field {
-            "alignment" => &mut self.alignment,
-            "lower_bound" => &mut self.lower_bound,
-            "naive_size" => &mut self.naive_size,
-            "padding" => &mut self.padding,
-            "peak_step" => &mut self.peak_step,
-            "pool_size" => &mut self.pool_size,
-            "steps" => &mut self.steps,
-            _ => unreachable!("no number '{field}'"),
+/// Tests spoil plans with these methods, which are not part of the public interface.
+macro_rules! fields_mut {
+    ($($name:ident: $field:ident, $type:ty;)*) => {
+        impl Plan {
+            $(
+                #[doc(hidden)]
+                pub const fn $name(&mut self) -> &mut $type {
+                    &mut self.$field
+                }
+            )*
         }
-    }
+    };
+}
 
-    #[doc(hidden)]
-    pub const fn proven_optimal_mut(&mut self) -> &mut bool {
-        &mut self.proven_optimal
-    }
-
-    #[doc(hidden)]
-    pub const fn content_bound_mut(&mut self) -> &mut Option<Bytes> {
-        &mut self.content_bound
-    }
-
-    #[doc(hidden)]
-    pub const fn peak_mut(&mut self) -> &mut Vec<usize> {
-        &mut self.peak
-    }
-
-    #[doc(hidden)]
-    pub const fn chunks_mut(&mut self) -> &mut Vec<PlannedChunk> {
-        &mut self.chunks
-    }
-
-    #[doc(hidden)]
-    pub const fn tensors_mut(&mut self) -> &mut Vec<PlannedTensor> {
-        &mut self.tensors
-    }
-
-    #[doc(hidden)]
-    pub const fn objects_mut(&mut self) -> &mut Vec<Bytes> {
-        &mut self.objects
-    }
-
-    #[doc(hidden)]
-    pub const fn bodies_mut(&mut self) -> &mut Vec<PlannedBody> {
-        &mut self.bodies
-    }
-
-    #[doc(hidden)]
-    pub const fn pools_mut(&mut self) -> &mut Vec<PlannedPool> {
-        &mut self.pools
-    }
-
-    #[doc(hidden)]
-    pub const fn parts_mut(&mut self) -> &mut Vec<PlannedPart> {
-        &mut self.parts
-    }
-
-    #[doc(hidden)]
-    pub const fn windows_mut(&mut self) -> &mut Vec<PlannedWindow> {
-        &mut self.windows
-    }
-
-    #[doc(hidden)]
-    pub const fn pinned_mut(&mut self) -> &mut Vec<usize> {
-        &mut self.pinned
-    }
-
-    #[doc(hidden)]
-    pub const fn reserved_mut(&mut self) -> &mut Vec<PlannedReserve> {
-        &mut self.reserved
-    }
-
-    #[doc(hidden)]
-    pub const fn traffic_mut(&mut self) -> &mut u128 {
-        &mut self.traffic
-    }
+fields_mut! {
+    pool_size_mut: pool_size, Bytes;
+    lower_bound_mut: lower_bound, Bytes;
+    naive_size_mut: naive_size, Bytes;
+    alignment_mut: alignment, Bytes;
+    padding_mut: padding, Bytes;
+    steps_mut: steps, Step;
+    peak_step_mut: peak_step, Step;
+    proven_optimal_mut: proven_optimal, bool;
+    content_bound_mut: content_bound, Option<Bytes>;
+    traffic_mut: traffic, u128;
+    peak_mut: peak, Vec<usize>;
+    chunks_mut: chunks, Vec<PlannedChunk>;
+    tensors_mut: tensors, Vec<PlannedTensor>;
+    objects_mut: objects, Vec<Bytes>;
+    bodies_mut: bodies, Vec<PlannedBody>;
+    pools_mut: pools, Vec<PlannedPool>;
+    parts_mut: parts, Vec<PlannedPart>;
+    windows_mut: windows, Vec<PlannedWindow>;
+    pinned_mut: pinned, Vec<usize>;
+    reserved_mut: reserved, Vec<PlannedReserve>;
 }

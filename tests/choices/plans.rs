@@ -167,9 +167,9 @@ pub fn plan_of(case: &Case, model: &Model, best: &Best) -> Option<Plan> {
     match &mut plan.pools_mut()[..] {
         [fast, slow] => {
             (fast.size, slow.size) = (best.objective[2] as u64, best.objective[1] as u64);
-            *plan.number_mut("pool_size") = fast.size + slow.size;
+            *plan.pool_size_mut() = fast.size + slow.size;
         }
-        _ => *plan.number_mut("pool_size") = best.pool(),
+        _ => *plan.pool_size_mut() = best.pool(),
     }
     Some(plan)
 }

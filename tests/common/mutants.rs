@@ -50,11 +50,14 @@ pub fn mutate(random: &mut Unstructured<'_>, plan: &mut Plan) -> Result<&'static
         Ok(())
     };
     match field {
-        "pool_size" | "lower_bound" | "naive_size" => number(plan.number_mut(field), random, pool)?,
+        "pool_size" => number(plan.pool_size_mut(), random, pool)?,
+        "lower_bound" => number(plan.lower_bound_mut(), random, pool)?,
+        "naive_size" => number(plan.naive_size_mut(), random, pool)?,
         "proven_optimal" => *plan.proven_optimal_mut() ^= true,
-        "alignment" => *plan.number_mut("alignment") = *random.choose(&[0, 1, 2, 3, 4, 8, 16])?,
-        "padding" => *plan.number_mut("padding") = random.int_in_range(0..=4)?,
-        "steps" | "peak_step" => number(plan.number_mut(field), random, 20)?,
+        "alignment" => *plan.alignment_mut() = *random.choose(&[0, 1, 2, 3, 4, 8, 16])?,
+        "padding" => *plan.padding_mut() = random.int_in_range(0..=4)?,
+        "steps" => number(plan.steps_mut(), random, 20)?,
+        "peak_step" => number(plan.peak_step_mut(), random, 20)?,
         "objects" if !plan.objects().is_empty() => {
             let at = random.choose_index(plan.objects().len())?;
             number(&mut plan.objects_mut()[at], random, pool)?;

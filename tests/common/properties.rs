@@ -207,16 +207,16 @@ pub fn problems_are_planned_rightly(random: &mut Unstructured<'_>) -> Result<()>
     assert!(problem.has_links() || live(&coarse) >= live(&problem));
     let ends = coarse_plan.chunks().iter().filter(|c| c.overwrites.is_none() && c.size > 0);
     let top = ends.map(|chunk| coarse_plan.end_of(chunk)).max().unwrap_or(0);
-    *coarse_plan.number_mut("alignment") = alignment;
-    *coarse_plan.number_mut("pool_size") = top.next_multiple_of(alignment);
+    *coarse_plan.alignment_mut() = alignment;
+    *coarse_plan.pool_size_mut() = top.next_multiple_of(alignment);
     // What holds for plans with all overwrites need not hold for one that gives some up: without an overwriter that
     // lies at an odd offset, even fewer cells of the alignment may be alive.
     let gives_up = strategy.searches() && !problem.requests().is_empty();
     let bound =
         if gives_up { live(&problem).min(coarse_plan.pool_size()) } else { plan.lower_bound() };
-    *coarse_plan.number_mut("lower_bound") = bound;
-    *coarse_plan.number_mut("naive_size") = plan.naive_size();
-    *coarse_plan.number_mut("peak_step") = plan.peak_step();
+    *coarse_plan.lower_bound_mut() = bound;
+    *coarse_plan.naive_size_mut() = plan.naive_size();
+    *coarse_plan.peak_step_mut() = plan.peak_step();
     *coarse_plan.proven_optimal_mut() = false;
     // The sizes of objects depend on the alignment.
     coarse_plan.objects_mut().clear();

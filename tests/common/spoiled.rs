@@ -89,7 +89,7 @@ pub fn spoiled(dice: &mut Dice, text: &Value, problem: &Problem, plan: &Plan) ->
 
 /// Lets a plan claim nothing about the overwrites of its problem, as it may have others.
 fn with_other_links(mut plan: Plan) -> Plan {
-    *plan.number_mut("lower_bound") = plan.lower_bound().min(plan.pool_size());
+    *plan.lower_bound_mut() = plan.lower_bound().min(plan.pool_size());
     plan.peak_mut().clear();
     plan
 }

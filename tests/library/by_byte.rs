@@ -276,12 +276,12 @@ fn window(windows: &[[u64; 4]]) -> Plan {
 }, "the end of 't' is 5, but the plan says 4")]
 #[case::low_bound(|| {
     let mut plan = window(EXACT);
-    (*plan.number_mut("lower_bound"), *plan.proven_optimal_mut()) = (63, false);
+    (*plan.lower_bound_mut(), *plan.proven_optimal_mut()) = (63, false);
     plan
 }, "the lower bound, the most bytes alive at once, is 64, but the plan says 63")]
 #[case::peak(|| {
     let mut plan = window(EXACT);
-    *plan.number_mut("peak_step") = 1;
+    *plan.peak_step_mut() = 1;
     plan
 }, "the first step with the most bytes alive is 0, but the plan says 1")]
 fn a_wrong_plan_by_byte_is_refused(#[case] spoil: fn() -> Plan, #[case] message: &str) {

@@ -123,7 +123,7 @@ fn an_overwriter_has_the_other_bytes_to_itself(
         assert_eq!((plan.pool_size(), verify(&problem, &plan)), (pool, vec![]), "{strategy}");
     }
     let mut wrong = Plan::from_offsets(&problem, &[0, 0, 0]).unwrap();
-    *wrong.number_mut("lower_bound") = 4;
+    *wrong.lower_bound_mut() = 4;
     let words: Vec<String> = verify(&problem, &wrong).iter().map(ToString::to_string).collect();
     assert!(words.iter().any(|words| words.contains("'2'")), "{words:?}");
 }

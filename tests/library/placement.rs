@@ -159,7 +159,7 @@ fn workspaces_have_names_of_their_own_and_are_found_by_step() {
 #[case::missing(|plan: &mut Plan| { plan.tensors_mut().pop(); }, "'y' needs 4 B, but the plan places 0 B")]
 #[case::unknown(|plan: &mut Plan| plan.tensors_mut()[0].name = "z".into(), "the plan places tensor 'z', which the sequence does not have")]
 #[case::size(|plan: &mut Plan| plan.tensors_mut()[0].size = 23, "'a' needs 24 B, but the plan places 23 B")]
-#[case::outside(|plan: &mut Plan| *plan.number_mut("pool_size") = 8, "'a' ends outside the pool of 8 B")]
+#[case::outside(|plan: &mut Plan| *plan.pool_size_mut() = 8, "'a' ends outside the pool of 8 B")]
 #[case::no_workspace(|plan: &mut Plan| plan.chunks_mut().retain(|chunk| &*chunk.name != "sum.workspace"), "'the workspace of sum' needs 4 B, but the plan places 0 B")]
 fn a_plan_of_something_else_is_refused(#[case] change: fn(&mut Plan), #[case] message: &str) {
     let (sequence, mut plan) = plan(&chain());

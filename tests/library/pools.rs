@@ -90,7 +90,7 @@ fn a_pinned_tensor_lies_where_it_must() {
 #[case::traffic(|plan: &mut Plan| *plan.traffic_mut() += 1, "traffic")]
 #[case::size(|plan: &mut Plan| plan.pools_mut()[1].size += 64, "pool 'psram'")]
 #[case::capacity(|plan: &mut Plan| plan.pools_mut()[0].capacity = Some(64), "'sram'")]
-#[case::sum(|plan: &mut Plan| *plan.number_mut("pool_size") += 64, "the pool size is")]
+#[case::sum(|plan: &mut Plan| *plan.pool_size_mut() += 64, "the pool size is")]
 fn a_change_is_noticed(#[case] change: fn(&mut Plan), #[case] words: &str) {
     let (sequence, mut plan) = mobilenet();
     change(&mut plan);

@@ -35,7 +35,7 @@ fn a_pool_larger_than_one_buffer_each_takes_more() {
     let mut problem = Problem::builder();
     problem.named_chunk("a", 0..1, 8);
     let mut plan = plan(&problem.build().unwrap());
-    *plan.number_mut("pool_size") = 16;
+    *plan.pool_size_mut() = 16;
     let words = summary(&plan, None, "chunks as given");
     assert!(words.contains("the pool takes 100.0 % more"), "{words}");
 }

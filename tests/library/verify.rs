@@ -44,18 +44,18 @@ type Spoil = fn(&mut Plan);
 #[case::size(|p: &mut Plan| p.chunks_mut()[2].size = 3, "the size of 'c' is 4, but the plan says 3")]
 #[case::begin(|p: &mut Plan| p.chunks_mut()[2].begin = 3, "the begin of 'c' is 2, but the plan says 3")]
 #[case::end(|p: &mut Plan| p.chunks_mut()[2].end = 3, "the end of 'c' is 4, but the plan says 3")]
-#[case::total_too_large(|p: &mut Plan| *p.number_mut("pool_size") = 22, "the pool size is 22 B, but the chunks end at 20 B")]
-#[case::total_too_small(|p: &mut Plan| *p.number_mut("pool_size") = 16, "the pool size is 16 B, but the chunks end at 20 B")]
-#[case::bound(|p: &mut Plan| *p.number_mut("lower_bound") = 22, "the lower bound 22 B is above the pool size 20 B")]
-#[case::steps(|p: &mut Plan| *p.number_mut("steps") = 6, "the number of steps is 5, but the plan says 6")]
-#[case::peak(|p: &mut Plan| *p.number_mut("peak_step") = 1, "the first step with the most bytes alive is 0, but the plan says 1")]
-#[case::naive_size(|p: &mut Plan| *p.number_mut("naive_size") = 33, "the size of one buffer per chunk is 34, but the plan says 33")]
-#[case::low_bound(|p: &mut Plan| *p.number_mut("lower_bound") = 1,
+#[case::total_too_large(|p: &mut Plan| *p.pool_size_mut() = 22, "the pool size is 22 B, but the chunks end at 20 B")]
+#[case::total_too_small(|p: &mut Plan| *p.pool_size_mut() = 16, "the pool size is 16 B, but the chunks end at 20 B")]
+#[case::bound(|p: &mut Plan| *p.lower_bound_mut() = 22, "the lower bound 22 B is above the pool size 20 B")]
+#[case::steps(|p: &mut Plan| *p.steps_mut() = 6, "the number of steps is 5, but the plan says 6")]
+#[case::peak(|p: &mut Plan| *p.peak_step_mut() = 1, "the first step with the most bytes alive is 0, but the plan says 1")]
+#[case::naive_size(|p: &mut Plan| *p.naive_size_mut() = 33, "the size of one buffer per chunk is 34, but the plan says 33")]
+#[case::low_bound(|p: &mut Plan| *p.lower_bound_mut() = 1,
     "the lower bound, the most bytes alive at once, is 20, but the plan says 1")]
-#[case::no_proof(|p: &mut Plan| *p.number_mut("pool_size") = 22,
+#[case::no_proof(|p: &mut Plan| *p.pool_size_mut() = 22,
     "the plan claims that no pool is smaller, but its lower bound 20 B is not its pool size 22 B")]
-#[case::alignment_too_small(|p: &mut Plan| *p.number_mut("alignment") = 1, "the required alignment is 2, but the plan says 1")]
-#[case::alignment(|p: &mut Plan| *p.number_mut("alignment") = 3, "the alignment 3 is not a power of two")]
+#[case::alignment_too_small(|p: &mut Plan| *p.alignment_mut() = 1, "the required alignment is 2, but the plan says 1")]
+#[case::alignment(|p: &mut Plan| *p.alignment_mut() = 3, "the alignment 3 is not a power of two")]
 #[case::link_dropped(|p: &mut Plan| p.chunks_mut()[1].overwrites = None, "'b' must overwrite 'a', but does not")]
 #[case::link_invented(|p: &mut Plan| p.chunks_mut()[2].overwrites = Some(PlannedLink::new(1, 2)), "'c' overwrites 'b' without a request")]
 #[case::link_too_large(|p: &mut Plan| p.chunks_mut()[1].overwrites = Some(PlannedLink::new(2, 0)), "'b' overwrites 'c' but reaches beyond its end")]
@@ -118,10 +118,10 @@ fn move_to(plan: &mut Plan, name: &str, to: u64) {
 #[case::over_workspace(|p: &mut Plan| move_to(p, "y", 2),
     "'conv.workspace' and 'y' are both alive in step 0 and share the bytes [2, 4)")]
 #[case::update_elsewhere(|p: &mut Plan| move_to(p, "w2", 0), "'w2' must overwrite 'w', but does not")]
-#[case::steps(|p: &mut Plan| *p.number_mut("steps") = 6, "the number of steps is 5, but the plan says 6")]
-#[case::peak(|p: &mut Plan| *p.number_mut("peak_step") = 1, "the first step with the most bytes alive is 0, but the plan says 1")]
-#[case::naive_size(|p: &mut Plan| *p.number_mut("naive_size") += 1, "the size of one buffer per chunk is 36, but the plan says 37")]
-#[case::low_bound(|p: &mut Plan| *p.number_mut("lower_bound") = 1,
+#[case::steps(|p: &mut Plan| *p.steps_mut() = 6, "the number of steps is 5, but the plan says 6")]
+#[case::peak(|p: &mut Plan| *p.peak_step_mut() = 1, "the first step with the most bytes alive is 0, but the plan says 1")]
+#[case::naive_size(|p: &mut Plan| *p.naive_size_mut() += 1, "the size of one buffer per chunk is 36, but the plan says 37")]
+#[case::low_bound(|p: &mut Plan| *p.lower_bound_mut() = 1,
     "the lower bound, the most bytes alive at once, is 20, but the plan says 1")]
 #[case::not_supplied(|p: &mut Plan| tensor(p, "u").place = TensorPlace::Supplied { tensor: "x".into(), offset: 0 },
     "tensor 'u' may not lie at 0 in 'x'")]
@@ -246,8 +246,7 @@ fn a_plan_may_honour_other_requests() {
     for (chunk, offset) in plan.chunks_mut().iter_mut().zip([0, 8, 0, 8]) {
         chunk.offset = offset;
     }
-    (*plan.number_mut("pool_size"), *plan.number_mut("lower_bound"), *plan.proven_optimal_mut()) =
-        (16, 16, true);
+    (*plan.pool_size_mut(), *plan.lower_bound_mut(), *plan.proven_optimal_mut()) = (16, 16, true);
     assert_eq!(verify(&problem, &plan), []);
 }
 
@@ -315,13 +314,13 @@ fn a_table_that_forges_lifetimes_does_not_raise_the_bound() {
     assert_eq!((plan.pool_size(), plan.lower_bound()), (10_000, 2_000));
     assert_eq!(verify(&sequence, &plan), []);
     // A bound alone is a claim that a search may have proven.
-    (*plan.number_mut("lower_bound"), *plan.proven_optimal_mut()) = (10_000, true);
+    (*plan.lower_bound_mut(), *plan.proven_optimal_mut()) = (10_000, true);
     assert_eq!(verify(&sequence, &plan), []);
     assert_eq!(Verifier::new().verify(&sequence, &plan).unwrap().bytes_alive, 2_000);
     for chunk in plan.chunks_mut() {
         (chunk.begin, chunk.end) = (0, 10);
     }
-    *plan.number_mut("peak_step") = 0;
+    *plan.peak_step_mut() = 0;
     told(&sequence, &plan, "the begin of 't1' is 1, but the plan says 0");
     told(&sequence, &plan, "the end of 't0' is 2, but the plan says 10");
     told(&sequence, &plan, "the first step with the most bytes alive is 1, but the plan says 0");
@@ -370,11 +369,7 @@ fn writing_over_an_input_destroys_no_other_input() {
     plan.chunks_mut()[y].offset = offset;
     plan.chunks_mut()[y].overwrites = Some(PlannedLink::new(0, 16));
     move_to(&mut plan, "y", offset);
-    (
-        *plan.number_mut("pool_size"),
-        *plan.number_mut("lower_bound"),
-        *plan.number_mut("peak_step"),
-    ) = (48, 48, 0);
+    (*plan.pool_size_mut(), *plan.lower_bound_mut(), *plan.peak_step_mut()) = (48, 48, 0);
     let violations = verify(&sequence, &plan);
     assert_eq!(
         violations.iter().map(ToString::to_string).collect::<Vec<_>>(),
@@ -535,7 +530,7 @@ fn a_plan_that_refers_to_missing_chunks_does_not_panic(#[case] spoil: Spoil, #[c
     assert_eq!(verify(&problem(), &plan)[0].to_string(), message);
     assert_eq!(execute(&sequence, &plan)[0].to_string(), message);
     // The chunks that it lists are still checked.
-    *plan.number_mut("pool_size") += 1;
+    *plan.pool_size_mut() += 1;
     assert!(verify(&sequence, &plan).iter().any(|v| matches!(v, Violation::WrongTotal { .. })));
 }
 

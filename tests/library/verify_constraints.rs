@@ -173,18 +173,18 @@ const E: usize = 9;
 #[case::missing(|p: &mut Plan| { p.chunks_mut().pop(); }, "'e' is missing from the plan")]
 #[case::size(|p: &mut Plan| p.chunks_mut()[Y].size = 3, "the size of 'y' is 4, but the plan says 3")]
 #[case::size_of_a_pool(|p: &mut Plan| p.pools_mut()[0].size = 64, "the chunks in pool 'fast' need 56 B, but the plan says 64")]
-#[case::size_of_all_pools(|p: &mut Plan| *p.number_mut("pool_size") = 80, "the sum of the sizes of all pools is 76, but the plan says 80")]
+#[case::size_of_all_pools(|p: &mut Plan| *p.pool_size_mut() = 80, "the sum of the sizes of all pools is 76, but the plan says 80")]
 #[case::traffic(|p: &mut Plan| *p.traffic_mut() = 0, "the traffic times its cost is 364, but the plan says 0")]
-#[case::naive_size(|p: &mut Plan| *p.number_mut("naive_size") = 1, "the size of one buffer per chunk is 84, but the plan says 1")]
-#[case::steps(|p: &mut Plan| *p.number_mut("steps") = 9, "the number of steps is 8, but the plan says 9")]
-#[case::peak(|p: &mut Plan| *p.number_mut("peak_step") += 1, "the first step with the most bytes alive is 1, but the plan says 2")]
+#[case::naive_size(|p: &mut Plan| *p.naive_size_mut() = 1, "the size of one buffer per chunk is 84, but the plan says 1")]
+#[case::steps(|p: &mut Plan| *p.steps_mut() = 9, "the number of steps is 8, but the plan says 9")]
+#[case::peak(|p: &mut Plan| *p.peak_step_mut() += 1, "the first step with the most bytes alive is 1, but the plan says 2")]
 #[case::peak_of_streams(|p: &mut Plan| p.peak_mut().push(A),
     "the plan lists chunks that are alive together, which only a plan for several streams does")]
 #[case::alignment_of_a_pool(|p: &mut Plan| p.pools_mut()[0].alignment = 4, "the alignment of 'pool fast' is 8, but the plan says 4")]
-#[case::low_bound(|p: &mut Plan| *p.number_mut("lower_bound") = 51,
+#[case::low_bound(|p: &mut Plan| *p.lower_bound_mut() = 51,
     "the lower bound, the most bytes alive at once, is 52, but the plan says 51")]
-#[case::bound_above(|p: &mut Plan| *p.number_mut("lower_bound") = 77, "the lower bound 77 B is above the pool size 76 B")]
-#[case::bad_alignment(|p: &mut Plan| *p.number_mut("alignment") = 3, "the alignment 3 is not a power of two")]
+#[case::bound_above(|p: &mut Plan| *p.lower_bound_mut() = 77, "the lower bound 77 B is above the pool size 76 B")]
+#[case::bad_alignment(|p: &mut Plan| *p.alignment_mut() = 3, "the alignment 3 is not a power of two")]
 #[case::object(|p: &mut Plan| p.objects_mut().push(8), "'a' is not in the shared object that it should be in")]
 fn a_wrong_plan_is_refused(#[case] spoil: Spoil, #[case] message: &str) {
     let problem = problem();
@@ -224,7 +224,7 @@ fn streams() -> Problem {
 #[case::peak(|p: &mut Plan| *p.peak_mut() = vec![0, 1],
     "'a' and 'b' are listed as alive together, but one is over before the other begins")]
 #[case::no_such_chunk(|p: &mut Plan| *p.peak_mut() = vec![4], "'the peak' refers to a chunk that the plan does not list")]
-#[case::no_proof(|p: &mut Plan| *p.number_mut("lower_bound") = 12,
+#[case::no_proof(|p: &mut Plan| *p.lower_bound_mut() = 12,
     "the plan claims that no pool is smaller, but its lower bound 12 B is not its pool size 16 B")]
 fn a_wrong_plan_for_streams_is_refused(#[case] spoil: Spoil, #[case] message: &str) {
     let problem = streams();
@@ -333,7 +333,7 @@ fn a_plan_without_pools_lies_in_the_only_one() {
     let mut plan = Plan::from_offsets(&problem, &[8]).unwrap();
     plan.pools_mut().clear();
     assert_eq!(verify(&problem, &plan), []);
-    *plan.number_mut("pool_size") = 15;
+    *plan.pool_size_mut() = 15;
     let messages: Vec<String> = verify(&problem, &plan).iter().map(ToString::to_string).collect();
     assert_eq!(messages[0], "'a' lies at 8 with 8 B, outside the pool of 15 B");
 }

@@ -153,14 +153,14 @@ fn a_better_order_keeps_bodies() {
 #[case::beyond(|p: &mut Plan| p.bodies_mut()[1].step = u64::MAX, "'body 1 of operator 18446744073709551615' is in the plan, but not in the input")]
 #[case::copies(|p: &mut Plan| p.bodies_mut()[0].inputs = 100,
     "in body 0 of host: the size of 'the copies of the inputs' is 108, but the plan says 100")]
-#[case::alignment(|p: &mut Plan| *p.bodies_mut()[0].plan.number_mut("alignment") = 2,
+#[case::alignment(|p: &mut Plan| *p.bodies_mut()[0].plan.alignment_mut() = 2,
     "in body 0 of host: the required alignment is 1, but the plan says 2")]
-#[case::padding(|p: &mut Plan| *p.bodies_mut()[0].plan.number_mut("padding") = 2,
+#[case::padding(|p: &mut Plan| *p.bodies_mut()[0].plan.padding_mut() = 2,
     "in body 0 of host: the required padding is 0, but the plan says 2")]
-#[case::pool(|p: &mut Plan| *p.bodies_mut()[1].plan.number_mut("pool_size") = 299,
+#[case::pool(|p: &mut Plan| *p.bodies_mut()[1].plan.pool_size_mut() = 299,
     "in body 1 of host: 'b' lies at 0 with 300 B, outside the pool of 299 B")]
-#[case::larger_than_the_workspace(|p: &mut Plan| *p.bodies_mut()[1].plan.number_mut("pool_size") = 301, "'host.workspace' is missing from the plan")]
-#[case::endless(|p: &mut Plan| *p.bodies_mut()[1].plan.number_mut("pool_size") = u64::MAX, "the pools of the bodies add up to 2^64 bytes or more")]
+#[case::larger_than_the_workspace(|p: &mut Plan| *p.bodies_mut()[1].plan.pool_size_mut() = 301, "'host.workspace' is missing from the plan")]
+#[case::endless(|p: &mut Plan| *p.bodies_mut()[1].plan.pool_size_mut() = u64::MAX, "the pools of the bodies add up to 2^64 bytes or more")]
 #[case::handed_in(|p: &mut Plan| {
         let mut tensor = p.bodies()[0].plan.tensors()[0].clone();
         tensor.name = "state".into();

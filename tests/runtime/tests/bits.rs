@@ -47,7 +47,7 @@ fn moved(plan: &Plan, chunk: usize, onto: usize) -> Plan {
     let mut plan = plan.clone();
     let (from, to) = (plan.chunks()[chunk].offset, plan.chunks()[onto].offset);
     plan.chunks_mut()[chunk].offset = to;
-    *plan.number_mut("pool_size") += plan.chunks()[chunk].size;
+    *plan.pool_size_mut() += plan.chunks()[chunk].size;
     for tensor in plan.tensors_mut() {
         if let TensorPlace::Pool { chunk: of, offset } = &mut tensor.place
             && *of == chunk
