@@ -202,8 +202,8 @@ impl Plan {
         Ok(counted.with_windows(&problem))
     }
 
-    /// Narrows the [scope](Plan::scope) to that of an input that is lowered with these options: a file may claim a
-    /// wider one.
+    /// Limits the [scope](Plan::scope) to the scope of this input, lowered with these options. A file may claim a wider
+    /// one.
     #[must_use]
     pub fn with_scope_of(self, input: InputRef<'_>, options: LoweringOptions) -> Self {
         let scope = self.scope.min(Scope::of(input, options));

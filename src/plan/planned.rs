@@ -1,4 +1,4 @@
-//! What a plan consists of.
+//! The data of a plan: its chunks, links, tensors and bodies.
 
 use std::collections::BTreeMap;
 

@@ -130,7 +130,7 @@ pub struct OperatorNode {
     pub stream: usize,
     /// Bytes of scratch memory that it needs while it runs.
     pub workspace: Bytes,
-    /// What running it once costs, in any unit; see [`Operator::cost`](crate::Operator::cost).
+    /// The cost of running it once, in any unit; see [`Operator::cost`](crate::Operator::cost).
     pub cost: u64,
     /// True if it must not run twice; see [`Operator::once`](crate::Operator::once).
     pub once: bool,
