@@ -1,13 +1,12 @@
-//! The budget of a planner that has no answer before its end: the work that it may do, until when, and
-//! whether the caller still wants the answer.
+//! The budget of work that has no answer before its end: how much of it may be done, until when, and whether the
+//! caller still wants the answer.
 //!
-//! A unit of work takes about as long as passing one entry of a list. A planner spends its work in small
-//! pieces. The clock and the caller's flag are read once per [`PAUSE`] units, so small problems are always
-//! planned.
+//! A unit of work takes about as long as passing one entry of a list. Work is spent in small pieces. The clock and the
+//! caller's flag are read once per [`PAUSE`] units, so small problems are always planned.
 
 use std::{
     sync::atomic::{AtomicBool, Ordering},
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use crate::{PlanError, Strategy};
@@ -15,7 +14,7 @@ use crate::{PlanError, Strategy};
 /// The work between two readings of the clock, which takes less than a tenth of a millisecond.
 const PAUSE: u64 = 1 << 14;
 
-/// The reason why a planner must end.
+/// The reason why work must end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stop {
     Cancelled,
@@ -33,6 +32,7 @@ impl Stop {
     }
 }
 
+#[derive(Clone)]
 pub(crate) struct Budget<'a> {
     spent: u64,
     /// The work after which the limits are checked.
@@ -43,15 +43,36 @@ pub(crate) struct Budget<'a> {
     cancel: Option<&'a AtomicBool>,
 }
 
+impl Default for Budget<'_> {
+    /// A budget without limits.
+    fn default() -> Self {
+        Self::until(None, None)
+    }
+}
+
 impl<'a> Budget<'a> {
     /// A budget that ends at a time, or when the flag is set.
     pub(crate) fn until(until: Option<Instant>, cancel: Option<&'a AtomicBool>) -> Self {
         Self { spent: 0, pause: PAUSE, most: u64::MAX, until, cancel }
     }
 
-    /// The same budget, with at most this much work.
+    /// The same budget, with at most this much more work.
     pub(crate) fn at_most(self, work: u64) -> Self {
-        Self { most: work, pause: self.pause.min(work), ..self }
+        let most = self.most.min(self.spent.saturating_add(work));
+        Self { most, pause: self.pause.min(most), ..self }
+    }
+
+    /// What is left of this budget, but no longer than a time.
+    pub(crate) fn within(&self, time: Option<Duration>) -> Self {
+        let end = time.and_then(|time| Instant::now().checked_add(time));
+        let until = self.until.into_iter().chain(end).min();
+        let rest = self.most.saturating_sub(self.spent);
+        Self::until(until, self.cancel).at_most(rest)
+    }
+
+    /// The time that is left, if it is limited.
+    pub(crate) fn left(&self) -> Option<Duration> {
+        self.until.map(|until| until.saturating_duration_since(Instant::now()))
     }
 
     /// Plans without any limit.
@@ -59,7 +80,7 @@ impl<'a> Budget<'a> {
         plan: impl FnOnce(&mut Budget<'_>) -> Result<T, Stop>,
     ) -> T {
         // Nothing stops such a plan, so the default is never taken.
-        plan(&mut Budget::until(None, None)).unwrap_or_default()
+        plan(&mut Budget::default()).unwrap_or_default()
     }
 
     /// Spends work that is about to be done, or was just done.
@@ -67,6 +88,18 @@ impl<'a> Budget<'a> {
     pub(crate) fn spend(&mut self, work: usize) -> Result<(), Stop> {
         self.spent = self.spent.saturating_add(work as u64);
         if self.spent <= self.pause { Ok(()) } else { self.check() }
+    }
+
+    /// Reads the clock and the flag, which counts as the work between two such looks.
+    pub(crate) fn look(&mut self) -> Result<(), Stop> {
+        self.spent = self.spent.saturating_add(PAUSE);
+        self.check()
+    }
+
+    /// A budget that ends after this many looks.
+    #[cfg(test)]
+    pub(crate) fn of_looks(looks: u64) -> Self {
+        Self::default().at_most(looks * PAUSE)
     }
 
     #[cold]

@@ -17,9 +17,6 @@ use crate::{
     },
 };
 
-/// The work between two checks while one line of time is searched for.
-const LINEAR_WORK: usize = 4096;
-
 impl Strategy {
     /// Chooses an offset for every chunk; the same problem always gets the same layout. Strategies
     /// that search stay within the limits and report progress; those that [end early](Self::is_anytime)
@@ -69,10 +66,10 @@ impl Strategy {
         let monitor = blocks::monitor(problem, block_pool, limits, observer);
         // Finding one line of time and the bound that a plan has may take half of the limit.
         let half = || limits.time.map(|time| (time / 2).saturating_sub(start.elapsed()));
-        let mut is_over = || half().is_some_and(|half| half.is_zero()) || monitor.is_overdue();
-        let (problem, block_pool) = match problem.linear_until(&mut is_over) {
-            Some(linear) => (linear, BlockPool::of(linear)),
-            None => (problem, block_pool),
+        let half = || monitor.first_budget().within(half());
+        let (problem, block_pool) = match problem.linear_within(&mut half()) {
+            Ok(Some(linear)) => (linear, BlockPool::of(linear)),
+            _ => (problem, block_pool),
         };
         // A bound that a search without the constraints has proven.
         let mut more = 0;
@@ -95,7 +92,7 @@ impl Strategy {
                 return Ok(layout);
             }
         }
-        let peak_set = problem.peak_set_within(half(), &mut || monitor.is_overdue());
+        let peak_set = problem.peak_set_within(&mut half());
         let bound = peak_set.bytes;
         let limits = &limits.after(start);
         let layout = match blocks::layout_if_late(problem, block_pool, &monitor) {
@@ -112,17 +109,12 @@ impl Strategy {
 
     /// As [`layout`](Self::layout), with a strategy that has no layout before its end.
     fn whole_layout(self, problem: &Problem, budget: &mut Budget<'_>) -> Result<Layout, PlanError> {
-        let mut stopped = Ok(());
-        let linear = problem.linear_until(&mut || {
-            stopped = budget.spend(LINEAR_WORK);
-            stopped.is_err()
-        });
+        let linear = problem.linear_within(budget).map_err(|stop| stop.error(self))?;
         let problem = linear.unwrap_or(problem);
         let planned = |problem: &Problem, budget: &mut Budget<'_>| {
             let layout = baselines::layout(self, problem, budget);
             layout.map(Option::unwrap_or_default).map_err(|stop| stop.error(self))
         };
-        stopped.map_err(|stop| stop.error(self))?;
         if let Some(relaxed) = Relaxed::of(problem).filter(|relaxed| !relaxed.may_bind())
             && let Some(layout) = relaxed.satisfied(planned(&relaxed.problem, budget)?)
         {

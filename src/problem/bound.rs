@@ -12,11 +12,11 @@ use std::{
     borrow::Cow,
     num::Wrapping,
     ops::{AddAssign, Neg},
-    time::Duration,
 };
 
 use crate::{
     Bytes, Step,
+    budget::Budget,
     problem::{ChunkId, Problem, Segment, align_up, constraints::PeakSet},
     steps::sum_by_step,
 };
@@ -85,7 +85,8 @@ impl Problem {
     pub(crate) fn peak_set(&self) -> &PeakSet {
         self.derived.peak_set.get(|| {
             if !self.is_unconstrained() {
-                let (Ok(peak_set) | Err(peak_set)) = self.peak_set_of_bodies(None, &mut || false);
+                let (Ok(peak_set) | Err(peak_set)) =
+                    self.peak_set_of_bodies(&mut Budget::default());
                 return peak_set;
             }
             let segments = self.ids().filter_map(|chunk| self.segment(chunk));
@@ -94,17 +95,13 @@ impl Problem {
         })
     }
 
-    /// The chunks that the lower bound counts, or, on several streams, a lighter peak set if finding them takes longer
-    /// than `time`, or `stop` returns true.
-    pub(crate) fn peak_set_within(
-        &self,
-        time: Option<Duration>,
-        stop: &mut dyn FnMut() -> bool,
-    ) -> Cow<'_, PeakSet> {
+    /// The chunks that the lower bound counts, or, on several streams, a lighter peak set if the budget does not
+    /// suffice to find them.
+    pub(crate) fn peak_set_within(&self, budget: &mut Budget<'_>) -> Cow<'_, PeakSet> {
         if self.is_unconstrained() || self.derived.peak_set.known().is_some() {
             return Cow::Borrowed(self.peak_set());
         }
-        match self.peak_set_of_bodies(time, stop) {
+        match self.peak_set_of_bodies(budget) {
             Ok(peak_set) => Cow::Borrowed(self.derived.peak_set.get(|| peak_set)),
             Err(lighter) => Cow::Owned(lighter),
         }

@@ -12,6 +12,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use crate::{
     Step,
+    budget::{Budget, Stop},
     problem::{
         ChunkId, Problem, ProblemBuilder, Request,
         constraints::{
@@ -24,8 +25,8 @@ use crate::{
 /// The nodes of a tree that are visited at most; far more than a program has that runs in one line of time.
 const MAX_WORK: u64 = 100_000_000;
 
-/// The boxes between two looks at the time.
-const PAUSE: usize = 4096;
+/// The work for a box, which is added to a tree or looked up there.
+const WORK_PER_BOX: usize = 4;
 
 /// The chunks whose begins are compared with those of a few others, and the chunks after and before each that are
 /// looked at.
@@ -44,30 +45,30 @@ impl Problem {
 
     /// The same, computed once.
     pub(crate) fn linear(&self) -> Option<&Self> {
-        self.linear_until(&mut || false)
+        self.linear_within(&mut Budget::default()).ok().flatten()
     }
 
-    /// The same; `None` as well if `stop` returns true before it is found.
-    pub(crate) fn linear_until(&self, stop: &mut dyn FnMut() -> bool) -> Option<&Self> {
-        let extra = self.extra.as_deref()?;
+    /// The same, within a budget.
+    pub(crate) fn linear_within(&self, budget: &mut Budget<'_>) -> Result<Option<&Self>, Stop> {
+        let Some(extra) = self.extra.as_deref() else { return Ok(None) };
         if let Some(linear) = extra.linear.known() {
-            return linear.as_ref();
+            return Ok(linear.as_ref());
         }
-        let mut is_stopped = false;
-        let linear = self.in_one_line(&mut || {
-            is_stopped = is_stopped || stop();
-            is_stopped
-        });
-        if is_stopped { None } else { extra.linear.get(|| linear).as_ref() }
+        let constraints = self.constraints().filter(|constraints| constraints.streams > 1);
+        let linear = match constraints.filter(|constraints| !self.has_two_lines(constraints)) {
+            Some(constraints) => {
+                budget.look()?;
+                let boxes = in_steps(&self.all_boxes(), budget)?;
+                budget.look()?;
+                boxes.and_then(|boxes| self.with_boxes(constraints, &boxes))
+            }
+            None => None,
+        };
+        Ok(extra.linear.get(|| linear).as_ref())
     }
 
-    /// `None` if `stop` returns true.
-    fn in_one_line(&self, stop: &mut dyn FnMut() -> bool) -> Option<Self> {
-        let constraints = self.constraints().filter(|constraints| constraints.streams > 1)?;
-        if self.has_two_lines(constraints) || stop() {
-            return None;
-        }
-        let boxes = in_steps(&self.all_boxes(), stop)?;
+    /// The problem on one stream, if it has these boxes there.
+    fn with_boxes(&self, constraints: &Constraints, boxes: &[TimedBoxes]) -> Option<Self> {
         let mut linear = Self::builder().alignment(self.alignment).padding(self.padding);
         let mut ends: Vec<Step> = vec![0; self.len()];
         let mut begins: Vec<Step> = vec![0; self.len()];
@@ -99,9 +100,6 @@ impl Problem {
                 let required = required.contains(&(overwriter, overwritten));
                 linear.request(Request { overwriter, overwritten, offset, below, required });
             }
-        }
-        if stop() {
-            return None;
         }
         let linear = linear.finish().ok()?;
         let is_same = self.ids().all(|chunk| linear.link(chunk) == self.link(chunk))
@@ -188,9 +186,10 @@ impl Constraints {
 /// predecessors. One set of predecessors lies in another if its moment is over at the other's, so in one line
 /// of time these moments are in order, and are the steps.
 ///
-/// `None` if `stop` returns true.
-fn in_steps(boxes: &[TimedBoxes], stop: &mut dyn FnMut() -> bool) -> Option<Vec<TimedBoxes>> {
-    let mut goes_on = |at: usize| !at.is_multiple_of(PAUSE) || !stop();
+fn in_steps(
+    boxes: &[TimedBoxes],
+    budget: &mut Budget<'_>,
+) -> Result<Option<Vec<TimedBoxes>>, Stop> {
     let all = || boxes.iter().flatten();
     let mut begins: Vec<&[Step]> = all().map(|one| &*one.begin).collect();
     begins.sort_unstable();
@@ -202,9 +201,7 @@ fn in_steps(boxes: &[TimedBoxes], stop: &mut dyn FnMut() -> bool) -> Option<Vec<
     let streams = ends.first().map_or(1, |end| end.len());
     let mut tree = ClockTree::new(ends.len(), streams);
     for (place, end) in ends.into_iter().enumerate() {
-        if !goes_on(place) {
-            return None;
-        }
+        budget.spend(WORK_PER_BOX)?;
         tree.add(place, end, end);
     }
     // In order of time, two moments that are not in order are usually found soon.
@@ -212,10 +209,11 @@ fn in_steps(boxes: &[TimedBoxes], stop: &mut dyn FnMut() -> bool) -> Option<Vec<
     let mut work = 0;
     let mut moments: BTreeSet<(u128, Clock)> = BTreeSet::new();
     let mut moment_of: BTreeMap<&[Step], Clock> = BTreeMap::new();
-    for (at, begin) in begins.into_iter().enumerate() {
+    for begin in begins {
         let moment = latest(&tree, begin, &mut work);
-        if work > MAX_WORK || !goes_on(at) {
-            return None;
+        budget.spend(WORK_PER_BOX)?;
+        if work > MAX_WORK {
+            return Ok(None);
         }
         let key = (wide_sum(&moment), moment);
         let below = moments.range(..&key).next_back();
@@ -223,7 +221,7 @@ fn in_steps(boxes: &[TimedBoxes], stop: &mut dyn FnMut() -> bool) -> Option<Vec<
         if below.is_some_and(|(_, below)| !happens_before(below, &key.1))
             || above.is_some_and(|(_, above)| !happens_before(&key.1, above))
         {
-            return None;
+            return Ok(None);
         }
         moment_of.insert(begin, key.1.clone());
         moments.insert(key);
@@ -238,10 +236,12 @@ fn in_steps(boxes: &[TimedBoxes], stop: &mut dyn FnMut() -> bool) -> Option<Vec<
         let end: Clock = [first(&one.end)].into();
         (begin < end).then(|| TimedBox { begin, end, bytes: one.bytes.clone() })
     };
-    let own_in_steps = |(at, own): (usize, &TimedBoxes)| {
-        if goes_on(at) { own.iter().map(in_steps).collect() } else { None }
+    let own_in_steps = |own: &TimedBoxes| {
+        budget.spend(WORK_PER_BOX)?;
+        Ok(own.iter().map(in_steps).collect())
     };
-    boxes.iter().enumerate().map(own_in_steps).collect()
+    // Of a list with an error, that comes first.
+    boxes.iter().map(own_in_steps).collect::<Result<Vec<_>, _>>().map(|b| b.into_iter().collect())
 }
 
 /// The latest, stream by stream, of the ends in a tree that are over at a moment.
@@ -288,7 +288,7 @@ mod tests {
             let Ok(problem) = problem.build() else { return Ok(()) };
             let has_two =
                 problem.constraints().is_some_and(|constraints| problem.has_two_lines(constraints));
-            let in_one = in_steps(&problem.all_boxes(), &mut || false);
+            let in_one = in_steps(&problem.all_boxes(), &mut Budget::default()).unwrap();
             assert!(!has_two || in_one.is_none(), "{problem:?}");
             two += u32::from(has_two);
             none += u32::from(in_one.is_none());
@@ -304,26 +304,21 @@ mod tests {
     fn a_search_that_is_stopped_keeps_nothing() {
         let mut problem = Problem::builder();
         problem.streams(2);
-        for at in 0..2 * PAUSE as u64 {
+        for at in 0..10_000 {
             let chunk = problem.chunk(0..1, 8);
             problem.clocks(chunk, [at, at].into(), [at + 2, at + 2].into(), 0);
         }
         let problem = problem.build().unwrap();
         let mut stops = 0;
         loop {
-            let mut asked = 0;
-            let linear = problem.linear_until(&mut || {
-                asked += 1;
-                asked > stops
-            });
-            if asked <= stops {
-                assert!(linear.is_some());
-                break;
+            let mut budget = Budget::of_looks(stops);
+            match problem.linear_within(&mut budget) {
+                Ok(linear) => break assert!(linear.is_some()),
+                Err(stop) => assert_eq!(stop, Stop::OutOfWork, "{stops}"),
             }
-            assert!(linear.is_none(), "{stops}");
             stops += 1;
         }
         assert!(stops >= 8, "{stops}");
-        assert!(problem.linear_until(&mut || true).is_some());
+        assert!(problem.linear_within(&mut Budget::of_looks(0)).unwrap().is_some());
     }
 }

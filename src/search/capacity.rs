@@ -3,6 +3,7 @@
 use crate::search::{
     control::{
         limit_schedule,
+        meter::Watch,
         threads::{self, Incumbent},
     },
     cores,
@@ -120,17 +121,11 @@ pub(super) fn decide(
         return Decision { bases: Some(bases(offsets)), refuted: false, nodes: contracted };
     }
     let incumbent = Incumbent::new(limit, limit + inst.align);
-    let mut stop = |nodes, _| {
-        monitor.stop(nodes + incumbent.worker_nodes(), inst.bound() * inst.unit, capacity)
-    };
-    let nodes = threads::together(limits.threads, &incumbent, &mut stop, |thread, stop| {
-        limit_schedule::ask(
-            &inst,
-            thread,
-            limits.effort().saturating_sub(contracted),
-            &incumbent,
-            stop,
-        )
+    let mut watch = Watch::new(monitor, &incumbent, inst.unit);
+    (watch.bound, watch.pool) = (Some(inst.bound() * inst.unit), Some(capacity));
+    let last = limits.effort().saturating_sub(contracted);
+    let nodes = threads::together(limits.threads, &incumbent, &mut watch, |thread, mut meter| {
+        limit_schedule::ask(&inst, thread, &incumbent, &mut meter.part(0, last))
     });
     monitor.add(nodes + incumbent.worker_nodes());
     let refuted = incumbent.snapshot().bound > limit;

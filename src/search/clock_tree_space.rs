@@ -10,12 +10,13 @@ use std::{cmp::Reverse, collections::BinaryHeap};
 
 use crate::{
     Bytes,
+    budget::{Budget, Stop},
     problem::constraints::{BoxTree, TimedBox, TimedBoxes},
     search::interval_set::IntervalSet,
 };
 
-/// The boxes that are added between two looks at the time.
-const PAUSE: usize = 4096;
+/// The work of adding a box to the tree.
+const WORK_PER_BOX: usize = 4;
 
 /// The boxes that lie in a pool.
 pub(super) struct ClockTreeSpace<'a> {
@@ -46,25 +47,23 @@ impl Overlap<'_> {
 }
 
 /// The nodes that are visited to find what is alive together with a box, on average, once all boxes lie in one
-/// pool. `None` if `stop` returns true before that is known.
+/// pool. An error if the budget does not suffice.
 pub(super) fn visited(
     boxes: &[TimedBoxes],
     places: &[Vec<usize>],
-    stop: &mut dyn FnMut() -> bool,
-) -> Option<u64> {
+    budget: &mut Budget<'_>,
+) -> Result<u64, Stop> {
     const SAMPLES: usize = 64;
     let all = || boxes.iter().flatten().zip(places.iter().flatten());
     let (count, streams) = (all().count(), all().next().map_or(1, |(one, _)| one.begin.len()));
     let mut tree = BoxTree::new(count, streams);
-    for (at, (one, &place)) in all().enumerate() {
-        if at % PAUSE == 0 && stop() {
-            return None;
-        }
+    for (one, &place) in all() {
+        budget.spend(WORK_PER_BOX)?;
         tree.add(one, place);
     }
     let samples = || all().step_by(count.div_ceil(SAMPLES).max(1));
     let visited: u64 = samples().map(|(one, _)| tree.visit(one, |_| ())).sum();
-    Some(visited / samples().count().max(1) as u64)
+    Ok(visited / samples().count().max(1) as u64)
 }
 
 impl<'a> ClockTreeSpace<'a> {

@@ -98,12 +98,12 @@ fn search_more_cores(search: &mut Search<'_, '_>, mut open: Vec<&Vec<ChunkId>>, 
             let chains = core.len() as u64;
             let weight = node_weight(core.len());
             let limits = limits.nodes(share.min(left) / weight);
-            let before = search.greedy.work();
+            let before = search.greedy.work;
             let found = tighten_and_complete(search, core, &limits);
             if search.is_over() {
                 return;
             }
-            let completed = (search.greedy.work() - before) / WORK_PER_NODE;
+            let completed = (search.greedy.work - before) / WORK_PER_NODE;
             let cost = found.nodes.saturating_mul(weight) + completed + chains;
             left = left.saturating_sub(cost);
             if found.is_too_large {

@@ -15,6 +15,7 @@ use std::{cell::OnceCell, cmp::Reverse};
 
 use crate::{
     PlanError, Problem, Step,
+    budget::Budget,
     monitor::Monitor,
     plan::Layout,
     problem::constraints::{AllowedPool, Body, Place, PoolId, TimedBox},
@@ -83,7 +84,7 @@ pub(crate) fn layout_within(
     observer: Observer<'_>,
 ) -> Result<Layout, PlanError> {
     let mut monitor = blocks::monitor(problem, BlockPool::of(problem), limits, observer);
-    let instance = PoolInstance::until(problem, &mut || monitor.is_overdue());
+    let instance = PoolInstance::within(problem, &mut monitor.first_budget());
     let packed = packed(&instance, &mut monitor)?;
     Ok(Layout::from_bodies(problem, instance.bodies, &packed.places))
 }
@@ -115,9 +116,11 @@ pub(super) fn packed(
                 (Reverse(bodies[at].fixed.is_some()), Reverse(key(&figures[at])))
             });
         }
-        let stop = &mut || if best.is_some() { monitor.must_stop() } else { monitor.is_overdue() };
-        let late = if best.is_some() { Late::Stop } else { Late::Finish };
-        match pack(instance, &order, late, stop) {
+        let (late, mut budget) = match best {
+            Some(_) => (Late::Stop, monitor.budget()),
+            None => (Late::Finish, monitor.first_budget()),
+        };
+        match pack(instance, &order, late, &mut budget) {
             Ok(places) => {
                 let objective = Layout::from_bodies(problem, bodies, &places).objective(problem);
                 if best.as_ref().is_none_or(|best| objective < best.objective) {
@@ -141,7 +144,7 @@ pub(super) fn pack_in(
     order: Vec<usize>,
     monitor: &mut Monitor<'_>,
 ) -> Option<Packed> {
-    let places = pack(instance, &order, Late::Stop, &mut || monitor.must_stop()).ok()?;
+    let places = pack(instance, &order, Late::Stop, &mut monitor.budget()).ok()?;
     let layout = Layout::from_bodies(instance.problem, instance.bodies, &places);
     Some(Packed { order, objective: layout.objective(instance.problem), places })
 }
@@ -165,8 +168,8 @@ fn figures_of(instance: &PoolInstance<'_>, body: &Body, boxes: &[TimedBox]) -> F
     }
 }
 
-/// The boxes that are placed between two looks at the time.
-const PAUSE: usize = 64;
+/// Placing a box takes at most about as long as this much work.
+const WORK_PER_BOX: usize = 256;
 
 /// The way in which a packing ends for which there is no time.
 #[derive(Clone, Copy, PartialEq)]
@@ -185,12 +188,12 @@ enum Unpacked {
     Stopped,
 }
 
-/// Places all bodies in an order. `stop` returns whether it is late.
+/// Places all bodies in an order.
 fn pack(
     instance: &PoolInstance<'_>,
     order: &[usize],
     late: Late,
-    stop: &mut dyn FnMut() -> bool,
+    budget: &mut Budget<'_>,
 ) -> Result<Vec<Place>, Unpacked> {
     let PoolInstance { pools, bodies, boxes, .. } = instance;
     let mut places = vec![Place::default(); bodies.len()];
@@ -199,8 +202,9 @@ fn pack(
         let nowhere = || Unpacked::NoPlace(rest.first().copied().unwrap_or(0));
         packed.map(|()| places).ok_or_else(nowhere)
     };
+    let mut is_late = budget.look().is_err();
     if let Some(block_pool) = instance.block_pool
-        && (matches!(instance.times, Times::Unknown) || stop())
+        && (matches!(instance.times, Times::Unknown) || is_late)
     {
         return match late {
             Late::Stop => Err(Unpacked::Stopped),
@@ -210,13 +214,9 @@ fn pack(
     let ids = (0..).map(PoolId);
     let mut rooms: Vec<PoolSpace<'_>> =
         ids.zip(pools.iter()).map(|(id, pool)| PoolSpace::new(instance, id, pool)).collect();
-    let (mut since, mut is_late) = (PAUSE, false);
     for (before, &at) in order.iter().enumerate() {
         let body = &bodies[at];
-        since += boxes[at].len();
-        if since >= PAUSE && !is_late {
-            (since, is_late) = (0, stop());
-        }
+        is_late = is_late || budget.spend(WORK_PER_BOX * boxes[at].len()).is_err();
         if is_late && late == Late::Stop {
             return Err(Unpacked::Stopped);
         }
@@ -308,23 +308,26 @@ mod tests {
         let problem = problem.build().unwrap();
         let instance = PoolInstance::of(&problem);
         let order: Vec<usize> = (0..2000).rev().collect();
-        let mut asked = 0;
-        let mut stop = || {
-            asked += 1;
-            asked > 2
+        let finished = |instance: &PoolInstance<'_>, mut budget: Budget<'_>| {
+            let Ok(places) = pack(instance, &order, Late::Finish, &mut budget) else { panic!() };
+            places
         };
-        let Ok(places) = pack(&instance, &order, Late::Finish, &mut stop) else { panic!() };
-        let Ok(whole) = pack(&instance, &order, Late::Finish, &mut || false) else { panic!() };
-        let top = order[..PAUSE].iter().map(|&at| places[at].offset + instance.bodies[at].extent);
+        // The first look comes before all bodies, the second after these.
+        let places = finished(&instance, Budget::of_looks(2));
+        let whole = finished(&instance, Budget::default());
+        let (first, rest) = order.split_at(64);
+        let top = first.iter().map(|&at| places[at].offset + instance.bodies[at].extent);
         let top = top.max().unwrap();
-        assert!(order[..PAUSE].iter().all(|&at| places[at] == whole[at]));
-        assert!(order[PAUSE..].iter().all(|&at| places[at].offset >= top));
-        let late = PoolInstance::until(&problem, &mut || true);
+        assert!(first.iter().all(|&at| places[at] == whole[at]));
+        assert!(rest.iter().all(|&at| places[at].offset >= top));
+        let none = Budget::of_looks(0);
+        let late = PoolInstance::within(&problem, &mut none.clone());
         assert!(matches!(late.times, Times::Unknown));
-        let Ok(in_blocks) = pack(&late, &order, Late::Finish, &mut || true) else { panic!() };
+        let in_blocks = finished(&late, none.clone());
         let mut small = (0..2000).step_by(2);
         assert!(small.all(|at| in_blocks[at] == in_blocks[0]));
-        assert!(matches!(pack(&late, &order, Late::Stop, &mut || true), Err(Unpacked::Stopped)));
+        let stopped = pack(&late, &order, Late::Stop, &mut none.clone());
+        assert!(matches!(stopped, Err(Unpacked::Stopped)));
     }
 
     /// Two streams, and a pool of which only the last 100 bytes of 64 bits are free.

@@ -3,13 +3,14 @@
 //! Large bodies first is best on most networks, large areas or long lifetimes on some; all are
 //! tried.
 
-use crate::search::sizes::{LARGE, PAUSE};
+use crate::search::sizes::{LARGE, WORK_PER_BODY};
 use std::time::Duration;
 
 use smallvec::SmallVec;
 
 use crate::{
     Bytes, Step,
+    budget::{Budget, Stop},
     monitor::Monitor,
     plan::Layout,
     problem::{ChunkId, Problem, Segment},
@@ -21,8 +22,8 @@ pub(super) struct Greedy<'a> {
     problem: &'a Problem,
     bodies: Vec<Body>,
     occupancy: Occupancy,
-    /// The number of runs examined, in all packings.
-    work: u64,
+    /// The number of runs of taken bytes examined so far, in all packings; a body counts for several.
+    pub(super) work: u64,
 }
 
 pub(super) struct Body {
@@ -60,14 +61,8 @@ const QUICK: usize = 10_000;
 /// not.
 pub(super) const MAX_WORK: u64 = 100_000_000;
 
-/// Placing a body takes at least as long as examining this many runs, even where nothing is taken.
-const WORK_PER_BODY: u64 = 64;
-
 /// Making the tree of taken bytes, and freeing it, takes this long for each chunk of many.
 const TIME: Duration = Duration::from_nanos(200);
-
-/// Returns whether to stop packing.
-pub(super) type Stop<'a> = dyn FnMut() -> bool + 'a;
 
 impl Body {
     fn new(problem: &Problem, root: ChunkId, crowds: &Crowds) -> Self {
@@ -93,8 +88,8 @@ impl Body {
 
 impl<'a> Greedy<'a> {
     pub(super) fn new(problem: &'a Problem) -> Self {
-        let greedy = Self::new_until(problem, &mut || false);
-        greedy.unwrap_or_else(|| Self::of_bodies(problem, Vec::new()))
+        let roots: Vec<ChunkId> = problem.roots().collect();
+        Self::of(problem, &roots, &Crowds::new(problem))
     }
 
     /// Prepares packings of a problem, to improve a solution; `None` if there is no time for that.
@@ -104,26 +99,18 @@ impl<'a> Greedy<'a> {
         monitor: &mut Monitor<'_>,
     ) -> Option<Self> {
         let time = u32::try_from(problem.len()).unwrap_or(u32::MAX) * TIME;
-        Self::new_until(problem, &mut || {
-            let is_short = monitor.left().is_some_and(|left| left < time);
-            monitor.stop(0, solution.lower_bound, solution.pool_size) || is_short
-        })
-    }
-
-    /// As [`new`](Self::new); `None` if `stop` returns true.
-    fn new_until(problem: &'a Problem, stop: &mut Stop<'_>) -> Option<Self> {
-        if stop() {
+        let is_short = |monitor: &Monitor<'_>| monitor.left().is_some_and(|left| left < time);
+        if is_short(monitor) || monitor.stop(0, solution.lower_bound, solution.pool_size) {
             return None;
         }
         let crowds = Crowds::new(problem);
-        let mut bodies = Vec::new();
-        for (root, at) in problem.roots().zip(1u64..) {
-            bodies.push(Body::new(problem, root, &crowds));
-            if at.is_multiple_of(PAUSE) && stop() {
-                return None;
-            }
-        }
-        Some(Self::of_bodies(problem, bodies))
+        let mut budget = monitor.budget();
+        let body = |root| {
+            budget.spend(WORK_PER_BODY).ok()?;
+            Some(Body::new(problem, root, &crowds))
+        };
+        let bodies = problem.roots().map(body).collect::<Option<_>>()?;
+        (!is_short(monitor)).then(|| Self::of_bodies(problem, bodies))
     }
 
     /// Creates packings of some of the bodies of a problem.
@@ -136,11 +123,6 @@ impl<'a> Greedy<'a> {
         let begins = bodies.iter().flat_map(|body| &body.segments).map(|s| s.begin);
         let occupancy = Occupancy::new(begins);
         Self { problem, bodies, occupancy, work: 0 }
-    }
-
-    /// The number of runs of taken bytes examined so far; a body counts for several.
-    pub(super) fn work(&self) -> u64 {
-        self.work
     }
 
     /// The keys of the orders to try, the most promising one first.
@@ -157,29 +139,30 @@ impl<'a> Greedy<'a> {
         KEYS.split_at(if self.bodies.len() > LARGE { 2 } else { KEYS.len() })
     }
 
-    /// Packs all bodies in an order, below a limit. `None` if a body ends at the limit or above it, if the work of all
-    /// packings exceeds `most`, or if `stop` returns true.
+    /// Packs all bodies in an order, below a limit. `None` if a body ends at the limit or above it.
+    ///
+    /// # Errors
+    ///
+    /// If the budget does not suffice.
     pub(super) fn pack(
         &mut self,
         key: Key,
         below: Bytes,
-        most: u64,
-        stop: &mut Stop<'_>,
-    ) -> Option<Layout> {
-        let bases = self.place(&self.order(key), &[], (below, most), stop)?;
-        Some(self.layout(&bases))
+        budget: &mut Budget<'_>,
+    ) -> Result<Option<Layout>, Stop> {
+        let bases = self.place(&self.order(key), &[], below, budget)?;
+        Ok(bases.map(|bases| self.layout(&bases)))
     }
 
     /// Keeps some offsets, given by body, and places the others around them in an order; returns the
-    /// offsets by body. `None` as for [`pack`](Self::pack), without a limit.
+    /// offsets by body. Errors are those of [`pack`](Self::pack); `None` if bodies end above 64 bits.
     pub(super) fn pack_around(
         &mut self,
         key: Key,
         kept: &[Option<Bytes>],
-        most: u64,
-        stop: &mut Stop<'_>,
-    ) -> Option<Vec<Bytes>> {
-        self.place(&self.order(key), kept, (Bytes::MAX, most), stop)
+        budget: &mut Budget<'_>,
+    ) -> Result<Option<Vec<Bytes>>, Stop> {
+        self.place(&self.order(key), kept, Bytes::MAX, budget)
     }
 
     /// The highest aligned end of the first bodies, with these offsets.
@@ -201,7 +184,7 @@ impl<'a> Greedy<'a> {
         &mut self,
         kept: &[(ChunkId, Bytes)],
         enough: Bytes,
-        stop: &mut Stop<'_>,
+        budget: &Budget<'_>,
     ) -> Vec<Layout> {
         let mut by_root = vec![None; self.problem.len()];
         for &(root, base) in kept {
@@ -213,9 +196,9 @@ impl<'a> Greedy<'a> {
         let is_quick = self.bodies.len() <= QUICK;
         for key in COMPLETING {
             let is_first = packings.is_empty();
-            let stop: &mut Stop<'_> = &mut || !(is_first && is_quick) && stop();
-            let most = self.work.saturating_add(MAX_WORK);
-            let Some(bases) = self.pack_around(key, &around, most, stop) else { break };
+            let budget = if is_first && is_quick { Budget::default() } else { budget.clone() };
+            let mut budget = budget.at_most(MAX_WORK);
+            let Ok(Some(bases)) = self.pack_around(key, &around, &mut budget) else { break };
             let packing = self.layout(&bases);
             let pool = packing.pool_size(self.problem);
             packings.push(packing);
@@ -233,7 +216,7 @@ impl<'a> Greedy<'a> {
     pub(super) fn settle(&mut self, offset: impl Fn(ChunkId) -> Bytes) -> Option<Layout> {
         let mut order: Vec<usize> = (0..self.bodies.len()).collect();
         order.sort_by_key(|&b| offset(self.bodies[b].root));
-        let bases = self.place(&order, &[], (Bytes::MAX, u64::MAX), &mut || false)?;
+        let bases = self.place(&order, &[], Bytes::MAX, &mut Budget::default()).ok()??;
         Some(self.layout(&bases))
     }
 
@@ -252,39 +235,46 @@ impl<'a> Greedy<'a> {
     }
 
     /// Places each body at its lowest free offset, or, before all others, where it is kept; returns the
-    /// offsets by body. `None` as for [`pack`](Self::pack).
+    /// offsets by body, as [`pack`](Self::pack) does.
     fn place(
         &mut self,
         order: &[usize],
         kept: &[Option<Bytes>],
-        (below, most): (Bytes, u64),
-        stop: &mut Stop<'_>,
-    ) -> Option<Vec<Bytes>> {
+        below: Bytes,
+        budget: &mut Budget<'_>,
+    ) -> Result<Option<Vec<Bytes>>, Stop> {
         let mut bases = vec![0; self.bodies.len()];
         let kept = |b: usize| kept.get(b).copied().flatten();
         let first = order.iter().filter(|&&b| kept(b).is_some());
         let then = order.iter().filter(|&&b| kept(b).is_none());
-        let before = self.work;
         self.occupancy.clear();
-        for (&b, placed) in first.chain(then).zip(1u64..) {
+        for &b in first.chain(then) {
+            let before = self.occupancy.work;
             let segments = &self.bodies[b].segments;
             let base = kept(b).unwrap_or_else(|| self.occupancy.lowest(segments, self.problem));
             bases[b] = base;
             self.occupancy.take(segments, base);
-            self.work = before + self.occupancy.work + placed * WORK_PER_BODY;
-            let is_high = base.saturating_add(self.bodies[b].size) >= below;
-            if is_high || self.work > most || placed.is_multiple_of(PAUSE) && stop() {
-                return None;
+            if base.saturating_add(self.bodies[b].size) >= below {
+                return Ok(None);
             }
+            let work = self.occupancy.work - before + WORK_PER_BODY as u64;
+            self.work += work;
+            budget.spend(usize::try_from(work).unwrap_or(usize::MAX))?;
         }
-        Some(bases)
+        Ok(Some(bases))
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::AtomicBool;
+
     use super::*;
     use crate::search::samples::random_problem;
+
+    fn packed(greedy: &mut Greedy<'_>, key: Key) -> Layout {
+        greedy.pack(key, Bytes::MAX, &mut Budget::default()).unwrap().unwrap()
+    }
 
     /// The bytes alive in a step.
     fn live(problem: &Problem, step: Step) -> Bytes {
@@ -350,7 +340,7 @@ mod tests {
                 let mut order: Vec<&Body> = greedy.bodies.iter().collect();
                 order.sort_by_key(|body| std::cmp::Reverse(key(body)));
                 let order: Vec<ChunkId> = order.into_iter().map(|body| body.root).collect();
-                let layout = greedy.pack(key, Bytes::MAX, u64::MAX, &mut || false).unwrap();
+                let layout = packed(&mut greedy, key);
                 for (at, &root) in order.iter().enumerate() {
                     let stands = |base| {
                         let before = order[..at].iter().map(|&root| (root, layout.offset(root)));
@@ -363,7 +353,7 @@ mod tests {
                 // them.
                 let some: Vec<(ChunkId, Bytes)> =
                     order.iter().step_by(2).map(|&root| (root, layout.offset(root) + 64)).collect();
-                for completed in greedy.complete(&some, 0, &mut || false) {
+                for completed in greedy.complete(&some, 0, &Budget::default()) {
                     assert!(some.iter().all(|&(root, base)| completed.offset(root) == base));
                     let all: Vec<(ChunkId, Bytes)> =
                         order.iter().map(|&root| (root, completed.offset(root))).collect();
@@ -390,7 +380,7 @@ mod tests {
             let problem = problem.build().unwrap();
             let mut greedy = Greedy::new(&problem);
             for &key in greedy.orders() {
-                let packed = greedy.pack(key, Bytes::MAX, u64::MAX, &mut || false).unwrap();
+                let packed = packed(&mut greedy, key);
                 let round_up = random.int_in_range(1..=9)?;
                 let settled = greedy.settle(|root| packed.offset(root) * round_up).unwrap();
                 assert!(settled.pool_size(&problem) <= packed.pool_size(&problem));
@@ -406,24 +396,26 @@ mod tests {
     }
 
     #[test]
-    fn packing_pauses_to_ask_whether_to_stop_and_gives_up_at_its_limit() {
+    fn packing_ends_with_its_budget() {
         let mut problem = Problem::builder();
-        for at in 0..3 * PAUSE {
+        for at in 0..1000 {
             problem.chunk(at..at + 2, 1 + at % 7);
         }
         let problem = problem.build().unwrap();
         let mut greedy = Greedy::new(&problem);
         let key = greedy.orders()[0];
-        let mut asked = 0;
-        let mut stop = |last: u64| {
-            asked += 1;
-            asked == last
+        let packing = packed(&mut greedy, key);
+        let work = greedy.work;
+        let mut within = |work| {
+            let mut budget = Budget::default().at_most(work);
+            greedy.pack(key, Bytes::MAX, &mut budget)
         };
-        assert_eq!(greedy.pack(key, Bytes::MAX, u64::MAX, &mut || stop(2)), None);
-        assert!(greedy.pack(key, Bytes::MAX, u64::MAX, &mut || stop(0)).is_some());
-        assert_eq!(asked, 5);
-        let most = greedy.work() + WORK_PER_BODY;
-        assert_eq!(greedy.pack(key, Bytes::MAX, most, &mut || false), None);
+        assert_eq!(within(work), Ok(Some(packing)));
+        assert_eq!(within(work - 1), Err(Stop::OutOfWork));
+        assert_eq!(within(WORK_PER_BODY as u64), Err(Stop::OutOfWork));
+        let cancel = AtomicBool::new(true);
+        let mut budget = Budget::until(None, Some(&cancel));
+        assert_eq!(greedy.pack(key, Bytes::MAX, &mut budget), Err(Stop::Cancelled));
     }
 
     #[test]
@@ -435,13 +427,12 @@ mod tests {
         let problem = problem.build().unwrap();
         let mut greedy = Greedy::new(&problem);
         for &key in greedy.orders() {
-            let packing = greedy.pack(key, Bytes::MAX, u64::MAX, &mut || false).unwrap();
+            let packing = packed(&mut greedy, key);
             let pool = packing.pool_size(&problem);
-            assert_eq!(greedy.pack(key, pool + 1, u64::MAX, &mut || false), Some(packing));
-            let before = greedy.work();
-            assert_eq!(greedy.pack(key, pool, u64::MAX, &mut || false), None);
-            assert_eq!(greedy.pack(key, 1, u64::MAX, &mut || false), None);
-            assert!(greedy.work() > before);
+            let before = greedy.work;
+            let mut below = |limit| greedy.pack(key, limit, &mut Budget::default()).unwrap();
+            assert_eq!([pool + 1, pool, 1].map(&mut below), [Some(packing), None, None]);
+            assert!(greedy.work > before);
         }
     }
 
@@ -449,17 +440,18 @@ mod tests {
     #[test]
     fn a_found_packing_is_completed_although_the_time_is_over() {
         let mut problem = Problem::builder();
-        for at in 0..2 * PAUSE {
+        for at in 0..1000 {
             problem.chunk(at..at + 2, 1 + at % 7);
         }
         let problem = problem.build().unwrap();
         let mut greedy = Greedy::new(&problem);
         let key = greedy.orders()[0];
-        let packing = greedy.pack(key, Bytes::MAX, u64::MAX, &mut || false).unwrap();
+        let packing = packed(&mut greedy, key);
+        let late = Budget::of_looks(0);
         for kept in [problem.len(), 10] {
             let kept = problem.ids().take(kept).map(|id| (id, packing.offsets[id.index()]));
             let kept: Vec<(ChunkId, Bytes)> = kept.collect();
-            let completed = greedy.complete(&kept, 0, &mut || true);
+            let completed = greedy.complete(&kept, 0, &late);
             assert_eq!(completed.len(), 1);
             assert!(kept.iter().all(|&(id, offset)| completed[0].offsets[id.index()] == offset));
         }

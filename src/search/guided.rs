@@ -11,6 +11,7 @@ use crate::{
     search::{
         control::{
             descent::{Attempt, Attempts, Packer},
+            meter::Meter,
             restarts::Restarts,
             threads::Snapshot,
         },
@@ -84,8 +85,8 @@ impl Engine for Guide {
         let Some(mut guided) = Guided::new(inst) else { return 0 };
         let nodes = share.all();
         let levels = &[if inst.fixed.is_empty() { LEVEL } else { 0 }];
-        let nodes =
-            packing.descend(&mut guided, Attempts { levels, share: nodes, nodes }, 0, monitor);
+        let attempts = Attempts { levels, share: nodes, nodes, enough: 0 };
+        let nodes = packing.descend(&mut guided, attempts, monitor);
         let Snapshot { bound, best } = &mut packing.snapshot;
         *bound = guided.bound.clamp(*bound, *best);
         nodes
@@ -97,14 +98,13 @@ impl Packer for Guided<'_> {
         self.nodes
     }
 
-    fn pack(&mut self, attempt: Attempt, stop: &mut impl FnMut(u64) -> bool) -> bool {
-        let Attempt { limit, seed, nodes } = attempt;
-        let last = self.nodes.saturating_add(nodes);
+    fn pack(&mut self, attempt: Attempt, meter: &mut Meter<'_>) -> bool {
+        let Attempt { limit, seed } = attempt;
         // By core: its packings, by body of the whole, and how often it was not packed in turn.
         let mut packings: Vec<Vec<Vec<Option<u64>>>> = vec![Vec::new(); self.cores.len()];
         let mut failures = vec![0u32; self.cores.len()];
-        let (mut stopped, mut round, mut at) = (false, seed << 20, 0);
-        while self.nodes < last && !stopped {
+        let (mut round, mut at) = (seed << 20, 0);
+        while !meter.is_over(self.nodes) {
             let Some(core) = self.cores.get(at) else { return false };
             round += 1;
             let mut search = Restarts::new(&core.inst, round);
@@ -113,11 +113,7 @@ impl Packer for Guided<'_> {
                 search = search.guided_by(core.restrict(guide));
             }
             let before = self.nodes;
-            let verdict =
-                search.decide(limit, u64::MAX, self.share.min(last - before), &mut |nodes| {
-                    stopped = stopped || stop(before + nodes);
-                    stopped
-                });
+            let verdict = search.decide(limit, u64::MAX, &mut meter.part(before, self.share));
             self.nodes = before + search.nodes().max(1);
             match verdict {
                 Verdict::Packed if at + 1 == self.cores.len() => {
@@ -132,7 +128,7 @@ impl Packer for Guided<'_> {
                 Verdict::Refuted => {
                     // More attempts would only refute it again.
                     self.bound = limit + self.inst.step();
-                    self.nodes = last;
+                    self.nodes += meter.left(self.nodes);
                 }
                 Verdict::NodeLimit => {
                     failures[at] += 1;
@@ -246,8 +242,7 @@ mod tests {
             let Some(mut guided) = Guided::new(&inst) else { return Ok(()) };
             let limit = inst.bound() + random.int_in_range(0..=4)? * inst.align;
             let limit = limit.saturating_sub(inst.align);
-            let attempt = Attempt { limit, seed: random.int_in_range(0..=9)?, nodes: 100_000 };
-            if guided.pack(attempt, &mut |_| false) {
+            if guided.pack_alone(limit, random.int_in_range(0..=9)?, 100_000) {
                 packed += 1;
                 check_places(&inst, guided.height(), &guided.offsets());
                 assert!((inst.bound()..=limit).contains(&guided.height()));
@@ -255,7 +250,7 @@ mod tests {
                 // So few bodies are always decided.
                 refuted += 1;
                 assert_eq!(guided.bound, limit + inst.align, "{inst:?}");
-                let verdict = Restarts::new(&inst, 0).decide(limit, 100, u64::MAX, &mut |_| false);
+                let verdict = Restarts::new(&inst, 0).decide(limit, 100, &mut Meter::unwatched());
                 assert_eq!(verdict, Verdict::Refuted);
             }
             Ok(())
@@ -271,7 +266,7 @@ mod tests {
         arbtest::arbtest(|random| {
             let Some((around, limit)) = around_fixed(random)? else { return Ok(()) };
             let mut guided = Guided::new(&around).unwrap();
-            assert!(guided.pack(Attempt { limit, seed: 1, nodes: 100_000 }, &mut |_| false));
+            assert!(guided.pack_alone(limit, 1, 100_000));
             check_places(&around, limit, &guided.offsets());
             packed += 1;
             fixed += around.fixed.len();

@@ -27,7 +27,7 @@
 //! | `greedy` | first packings |
 //! | `repair_peaks` | crowded steps repacked while all else stays |
 //! | `contraction` | perfect packings, from the inside out |
-//! | `control` | the effort: restarts, limits in turn, threads |
+//! | `control` | the effort: restarts, limits in turn, threads, meters |
 //! | `branching` | the search tree, over independent components |
 //! | `disjunctive` | another search for staircases, over the order of bodies in each pair |
 //! | `ejection` | packings in which bodies that do not fit eject others |

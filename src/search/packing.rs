@@ -5,7 +5,8 @@ use crate::{
     monitor::Monitor,
     search::{
         control::{
-            descent::{Attempts, Packer, descend_from},
+            descent::{Attempts, Packer, descend},
+            meter::{Meter, Watch},
             threads::{Incumbent, Snapshot},
         },
         solution::near,
@@ -69,26 +70,38 @@ impl<'a> Packing<'a> {
         self.offsets = Some(offsets);
     }
 
-    /// Packs all bodies below lower and lower limits, until the pool has this many bytes; returns the nodes.
+    /// The results of a search that begins with this packing.
+    pub fn incumbent(&self) -> Incumbent {
+        let Snapshot { bound, best } = self.snapshot;
+        Incumbent::new(bound, best)
+    }
+
+    /// The caller of a search for a lower packing.
+    pub fn watch<'w, 'm>(
+        &self,
+        incumbent: &'w Incumbent,
+        monitor: &'w mut Monitor<'m>,
+    ) -> Watch<'w, 'm> {
+        let mut watch = Watch::new(monitor, incumbent, self.inst.unit);
+        watch.pool = self.whole;
+        watch
+    }
+
+    /// Packs all bodies below lower and lower limits; returns the nodes.
     pub fn descend(
         &mut self,
         packer: &mut impl Packer,
         attempts: Attempts<'_>,
-        enough: Bytes,
         monitor: &mut Monitor<'_>,
     ) -> u64 {
-        let Self { inst, snapshot: Snapshot { bound, best }, .. } = *self;
+        let incumbent = self.incumbent();
         let before = packer.nodes();
-        let mut stop = |nodes, best| {
-            let pool = best * inst.unit;
-            monitor.stop(nodes - before, bound * inst.unit, pool) || pool <= enough
-        };
-        let found = descend_from(bound, best, attempts, packer, &mut stop);
+        let mut watch = self.watch(&incumbent, monitor);
+        watch.since = before;
+        descend(&incumbent, attempts, packer, &mut Meter::new(&mut watch));
         let nodes = packer.nodes() - before;
         monitor.add(nodes);
-        if let Some(offsets) = found {
-            self.improve(offsets);
-        }
+        self.take(incumbent);
         nodes
     }
 }

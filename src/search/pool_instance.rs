@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 
 use crate::{
+    budget::{Budget, Stop},
     problem::{
         ChunkId, Problem,
         constraints::{Body, Pool, PoolId, TimedBoxes, ranks},
@@ -32,28 +33,24 @@ const MAX_MET: u64 = 4096;
 const BOXES_PER_NODE: u64 = 64;
 
 impl Times {
-    /// Makes the structure, or ends with [`Times::Unknown`] if `stop` returns true before.
-    fn until(boxes: &[TimedBoxes], stop: &mut dyn FnMut() -> bool) -> Self {
+    /// Makes the structure.
+    fn within(boxes: &[TimedBoxes], budget: &mut Budget<'_>) -> Result<Self, Stop> {
         if boxes.iter().flatten().next().is_none_or(|one| one.begin.len() == 1) {
-            return Self::Steps;
+            return Ok(Self::Steps);
         }
-        if stop() {
-            return Self::Unknown;
-        }
+        budget.look()?;
         if let Some(clashes) = Clashes::of(boxes) {
-            return Self::Pairs(clashes);
+            return Ok(Self::Pairs(clashes));
         }
-        let Some(spans) = TimeBuckets::until(boxes, stop) else { return Self::Unknown };
+        let spans = TimeBuckets::within(boxes, budget)?;
         if spans.met > MAX_MET {
             let places = ranks(boxes);
-            let Some(visited) = clock_tree_space::visited(boxes, &places, stop) else {
-                return Self::Unknown;
-            };
+            let visited = clock_tree_space::visited(boxes, &places, budget)?;
             if visited * BOXES_PER_NODE < spans.met {
-                return Self::Places(places);
+                return Ok(Self::Places(places));
             }
         }
-        Self::TimeBuckets(spans)
+        Ok(Self::TimeBuckets(spans))
     }
 }
 
@@ -74,16 +71,18 @@ pub(super) struct PoolInstance<'p> {
 impl<'p> PoolInstance<'p> {
     #[cfg(test)]
     pub(super) fn of(problem: &'p Problem) -> Self {
-        Self::until(problem, &mut || false)
+        Self::within(problem, &mut Budget::default())
     }
 
-    /// States a problem. If `stop` returns true before that is done, and the problem can be [packed in
+    /// States a problem. If the budget does not suffice for that, and the problem can be [packed in
     /// blocks](super::blocks), its [`Times`] are unknown.
-    pub(super) fn until(problem: &'p Problem, stop: &mut dyn FnMut() -> bool) -> Self {
+    pub(super) fn within(problem: &'p Problem, budget: &mut Budget<'_>) -> Self {
         let bodies = problem.bodies();
         let boxes: Vec<_> = bodies.iter().map(|body| problem.boxes_of(body)).collect();
         let block_pool = BlockPool::of(problem);
-        let times = Times::until(&boxes, &mut || block_pool.is_some() && stop());
+        let mut endless = Budget::default();
+        let budget = if block_pool.is_some() { budget } else { &mut endless };
+        let times = Times::within(&boxes, budget).unwrap_or(Times::Unknown);
         let mut groups: HashMap<ChunkId, Vec<usize>> = HashMap::new();
         let apart = problem.constraints().map_or(&[][..], |constraints| &constraints.apart);
         for (group, chunks) in apart.iter().enumerate() {
@@ -141,10 +140,14 @@ mod tests {
 
     #[test]
     fn boxes_are_found_by_spans_unless_streams_never_wait() {
-        let Times::TimeBuckets(spans) = Times::until(&boxes(Some(13)), &mut || false) else {
+        let Ok(Times::TimeBuckets(spans)) = Times::within(&boxes(Some(13)), &mut Budget::default())
+        else {
             panic!("no spans")
         };
         assert!(spans.count > 50 && spans.met < 1000, "{} spans, {}", spans.count, spans.met);
-        assert!(matches!(Times::until(&boxes(None), &mut || false), Times::Places(_)));
+        assert!(matches!(
+            Times::within(&boxes(None), &mut Budget::default()),
+            Ok(Times::Places(_))
+        ));
     }
 }

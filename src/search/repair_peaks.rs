@@ -14,7 +14,9 @@ use crate::search::{
     greedy::{COMPLETING, Greedy, Key},
     solution::Solution,
 };
-use crate::{Bytes, Limits, Problem, Step, monitor::Monitor, plan::Layout, problem::ChunkId};
+use crate::{
+    Bytes, Limits, Problem, Step, budget::Budget, monitor::Monitor, plan::Layout, problem::ChunkId,
+};
 
 /// The most rings of chains that are repacked: those that live together with a chain above the bound, those
 /// that live together with one of these, and so on.
@@ -62,12 +64,11 @@ struct PeakRepair<'a> {
     bases: Vec<Bytes>,
     /// The size of the pool to reach, in bytes.
     target: Bytes,
-    /// The size of the pool before the repair, in bytes.
-    pool: Bytes,
     /// The nodes that are left for cores.
     nodes: u64,
     limits: Limits,
-    work: u64,
+    /// The budget of all greedy packings.
+    budget: Budget<'a>,
 }
 
 /// Repacks the crowded steps of a packing until no chain ends above the bound or nothing helps.
@@ -94,10 +95,9 @@ pub(super) fn repair_peaks(
         outlines,
         bases: solution.layout.offsets.clone(),
         target: solution.lower_bound,
-        pool: solution.pool_size,
         nodes: limits.effort(),
         limits: limits.threads(1),
-        work: 0,
+        budget: monitor.budget().at_most(MAX_WORK),
     };
     for rings in 1..=MAX_RINGS {
         if monitor.must_stop() {
@@ -105,7 +105,8 @@ pub(super) fn repair_peaks(
         }
         let Some(parts) = repair.parts(rings) else { break };
         for part in &parts {
-            if repair.work > MAX_WORK || monitor.stop(0, solution.lower_bound, solution.pool_size) {
+            let is_stopped = monitor.stop(0, solution.lower_bound, solution.pool_size);
+            if is_stopped || repair.budget.spend(0).is_err() {
                 break;
             }
             // Chains that stay share no step with a core only if there is a ring between them.
@@ -169,11 +170,11 @@ impl PeakRepair<'_> {
         let orders = greedy.orders();
         let lowest = greedy.top(&old[..moved]);
         let mut best = Best { greedy, moved, lowest, bases: None };
-        self.try_orders(orders, &kept, &mut best, monitor);
+        self.try_orders(orders, &kept, &mut best);
         let body_of: BTreeMap<ChunkId, usize> = part.moved.iter().copied().zip(0..).collect();
         let mut last = 0;
         for &crowd in crowds {
-            if monitor.stopped() {
+            if monitor.must_stop() {
                 break;
             }
             let least = thousandths(self.target, crowd);
@@ -200,29 +201,21 @@ impl PeakRepair<'_> {
                     kept[body] = Some(base);
                 }
             }
-            self.try_orders(&COMPLETING, &kept, &mut best, monitor);
+            self.try_orders(&COMPLETING, &kept, &mut best);
         }
-        self.work += best.greedy.work();
         for (&root, base) in part.moved.iter().zip(best.bases.into_iter().flatten()) {
             self.bases[root.index()] = base;
         }
     }
 
     /// Packs around the kept bodies in one order after the other, until a packing meets the target.
-    fn try_orders(
-        &self,
-        orders: &[Key],
-        kept: &[Option<Bytes>],
-        best: &mut Best<'_>,
-        monitor: &mut Monitor<'_>,
-    ) {
+    fn try_orders(&mut self, orders: &[Key], kept: &[Option<Bytes>], best: &mut Best<'_>) {
         for &key in orders {
-            let most = MAX_WORK.saturating_sub(self.work);
-            let mut stop = || monitor.stop(0, self.target, self.pool);
             if best.lowest <= self.target {
                 break;
             }
-            let Some(bases) = best.greedy.pack_around(key, kept, most, &mut stop) else { break };
+            let packed = best.greedy.pack_around(key, kept, &mut self.budget);
+            let Ok(Some(bases)) = packed else { break };
             let top = best.greedy.top(&bases[..best.moved]);
             if top < best.lowest {
                 (best.lowest, best.bases) = (top, Some(bases));

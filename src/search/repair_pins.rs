@@ -14,6 +14,7 @@ use crate::{
     search::{
         control::{
             descent::{Attempt, Attempts, Packer},
+            meter::Meter,
             restarts::Restarts,
         },
         effort::{UNIT, Verdict},
@@ -91,8 +92,8 @@ impl Window {
 impl Engine for PinRepair<'_> {
     fn run(&mut self, packing: &mut Packing<'_>, share: Share, monitor: &mut Monitor<'_>) -> u64 {
         let share = share.all();
-        let attempts = Attempts { levels: &[0], share, nodes: self.nodes + share };
-        packing.descend(self, attempts, 0, monitor)
+        let attempts = Attempts { levels: &[0], share, nodes: self.nodes + share, enough: 0 };
+        packing.descend(self, attempts, monitor)
     }
 }
 
@@ -124,17 +125,17 @@ impl<'a> PinRepair<'a> {
         })
     }
 
-    /// Searches for a packing, and counts the nodes.
+    /// Searches for a packing with at most this many nodes, and counts them.
     fn search(
         &mut self,
         inst: &Instance,
-        attempt: Attempt,
-        stop: &mut impl FnMut(u64) -> bool,
+        Attempt { limit, seed }: Attempt,
+        nodes: u64,
+        meter: &mut Meter<'_>,
     ) -> (Verdict, Vec<u64>) {
-        let Attempt { limit, seed, nodes } = attempt;
         let mut search = Restarts::new(inst, seed);
         let before = self.nodes + 1 + inst.bodies() as u64 / BODIES_PER_NODE;
-        let verdict = search.decide(limit, u64::MAX, nodes, &mut |nodes| stop(before + nodes));
+        let verdict = search.decide(limit, u64::MAX, &mut meter.part(before, nodes));
         self.nodes = before + search.nodes();
         let is_packed = verdict == Verdict::Packed;
         (verdict, if is_packed { search.offsets().to_vec() } else { Vec::new() })
@@ -162,8 +163,8 @@ impl<'a> PinRepair<'a> {
         &mut self,
         packing: &mut [u64],
         window: &Window,
-        attempt: Attempt,
-        stop: &mut impl FnMut(u64) -> bool,
+        (attempt, nodes): (Attempt, u64),
+        meter: &mut Meter<'_>,
     ) -> bool {
         let repacked = || self.free.items.iter().filter(|item| window.contains(item));
         let first = repacked().map(|item| item.first).min().unwrap_or(0);
@@ -186,7 +187,7 @@ impl<'a> PinRepair<'a> {
             }
         }
         let inst = self.free.with_bodies(items, fixed, (end - first) as usize);
-        let (verdict, offsets) = self.search(&inst, attempt, stop);
+        let (verdict, offsets) = self.search(&inst, attempt, nodes, meter);
         if verdict != Verdict::Packed {
             return false;
         }
@@ -208,14 +209,15 @@ impl<'a> PinRepair<'a> {
         packing: &mut [u64],
         random: &mut Random,
         limit: u64,
-        stop: &mut impl FnMut(u64) -> bool,
+        meter: &mut Meter<'_>,
     ) -> bool {
         let mut failures = 0;
-        while failures < PATIENCE && !stop(self.nodes) {
+        while failures < PATIENCE && !meter.is_over(self.nodes) {
             let Some(window) = self.window(packing, random) else { return true };
             let seed = random.below(1 << 20) as u64;
             let nodes = SHARE * u64::from(1 + failures / SHORT);
-            let is_packed = self.repack(packing, &window, Attempt { limit, seed, nodes }, stop);
+            let attempt = (Attempt { limit, seed }, nodes);
+            let is_packed = self.repack(packing, &window, attempt, meter);
             failures = if is_packed { 0 } else { failures + 1 };
         }
         false
@@ -227,16 +229,13 @@ impl Packer for PinRepair<'_> {
         self.nodes
     }
 
-    fn pack(&mut self, attempt: Attempt, stop: &mut impl FnMut(u64) -> bool) -> bool {
-        let Attempt { limit, nodes, .. } = attempt;
-        let last = self.nodes.saturating_add(nodes);
-        let mut stop = |nodes| nodes >= last || stop(nodes);
+    fn pack(&mut self, Attempt { limit, .. }: Attempt, meter: &mut Meter<'_>) -> bool {
         let free = self.free.clone();
         let mut failures = 0;
-        while failures < MAX_FAILURES && !stop(self.nodes) {
+        while failures < MAX_FAILURES && !meter.is_over(self.nodes) {
             self.starts += 1;
-            let start = Attempt { limit, seed: self.starts, nodes: START };
-            let (verdict, mut packing) = self.search(&free, start, &mut stop);
+            let start = Attempt { limit, seed: self.starts };
+            let (verdict, mut packing) = self.search(&free, start, START, meter);
             match verdict {
                 Verdict::Packed => failures = 0,
                 Verdict::NodeLimit => failures += 1,
@@ -246,9 +245,7 @@ impl Packer for PinRepair<'_> {
                 }
             }
             let mut random = Random::new(self.starts);
-            if verdict == Verdict::Packed
-                && self.repair(&mut packing, &mut random, limit, &mut stop)
-            {
+            if verdict == Verdict::Packed && self.repair(&mut packing, &mut random, limit, meter) {
                 self.offsets = vec![0; packing.len()];
                 for (&number, offset) in self.pinned.numbers.iter().zip(packing) {
                     self.offsets[number as usize] = offset;
@@ -287,7 +284,7 @@ mod tests {
             let Some((around, limit)) = around_fixed(random)? else { return Ok(()) };
             let around = around.with_pins();
             let Some(mut repair) = PinRepair::new(&around) else { return Ok(()) };
-            assert!(repair.pack(Attempt { limit, seed: 1, nodes: 100_000 }, &mut |_| false));
+            assert!(repair.pack_alone(limit, 1, 100_000));
             check_places(&around, limit, &repair.offsets());
             assert!((around.bound()..=limit).contains(&repair.height()));
             packed += 1;
@@ -305,23 +302,24 @@ mod tests {
         let limit = inst.bound() * 11 / 10;
         let packing = |seed| {
             let mut search = Restarts::new(&inst, seed);
-            assert_eq!(search.decide(limit, 1000, u64::MAX, &mut |_| false), Verdict::Packed);
+            assert_eq!(search.decide(limit, 1000, &mut Meter::unwatched()), Verdict::Packed);
             search.offsets().to_vec()
         };
         let around = fixed_at(&inst, &packing(1), |at| at.is_multiple_of(4)).with_pins();
         let mut repair = PinRepair::new(&around).unwrap();
         let limit = limit / around.unit;
         let free = repair.free.clone();
-        let start = Attempt { limit, seed: 2, nodes: u64::MAX };
-        let (verdict, mut packing) = repair.search(&free, start, &mut |_| false);
+        let start = Attempt { limit, seed: 2 };
+        let mut meter = Meter::unwatched();
+        let (verdict, mut packing) = repair.search(&free, start, u64::MAX, &mut meter);
         assert_eq!(verdict, Verdict::Packed);
         let mut random = Random::new(1);
         let mut gained = 0;
         for seed in 0..100 {
             let Some(window) = repair.window(&packing, &mut random) else { break };
             let before = packing.clone();
-            let attempt = Attempt { limit, seed, nodes: SHARE };
-            let is_packed = repair.repack(&mut packing, &window, attempt, &mut |_| false);
+            let attempt = (Attempt { limit, seed }, SHARE);
+            let is_packed = repair.repack(&mut packing, &window, attempt, &mut meter);
             for (at, item) in free.items.iter().enumerate() {
                 assert!(is_packed && window.contains(item) || packing[at] == before[at]);
             }
@@ -342,7 +340,7 @@ mod tests {
         let around = fixed_at(&inst, &[0; 10], |at| at == 0).with_pins();
         let mut repair = PinRepair::new(&around).unwrap();
         let limit = around.bound() - 1;
-        assert!(!repair.pack(Attempt { limit, seed: 1, nodes: 100_000 }, &mut |_| false));
+        assert!(!repair.pack_alone(limit, 1, 100_000));
         assert_eq!(repair.floor(), u64::MAX);
     }
 

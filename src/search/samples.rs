@@ -5,7 +5,7 @@ use std::ops::Range;
 use arbitrary::{Result, Unstructured};
 
 use crate::search::{
-    control::restarts::Restarts,
+    control::{meter::Meter, restarts::Restarts},
     effort::Verdict,
     state::{
         instance::{Instance, Item, Outline, Part, Span},
@@ -66,7 +66,7 @@ pub fn around_fixed(random: &mut Unstructured<'_>) -> Result<Option<(Instance, u
     }
     let limit = inst.bound() + random.int_in_range(0..=4)? * inst.align;
     let mut search = Restarts::new(&inst, 0);
-    if search.decide(limit, 100, u64::MAX, &mut |_| false) != Verdict::Packed {
+    if search.decide(limit, 100, &mut Meter::unwatched()) != Verdict::Packed {
         return Ok(None);
     }
     let around = fixed_at(&inst, search.offsets(), |at| at.is_multiple_of(3));

@@ -4,7 +4,11 @@ use crate::search::schedule::LIMITS_ALONE;
 use crate::search::sizes::{MAX_COVERED, SMALL};
 use crate::search::{
     Stage,
-    control::{limit_schedule, threads::Incumbent},
+    control::{
+        limit_schedule,
+        meter::{Meter, Watch},
+        threads::Incumbent,
+    },
     effort::UNIT,
     engine::Turn,
     packing::Packing,
@@ -81,8 +85,10 @@ fn tighten_and_settle(
     if incumbent.is_over() || monitor.stopped() {
         return 0;
     }
-    let mut stop = |nodes, _| monitor.stop(nodes, solution.lower_bound, solution.pool_size);
-    let nodes = limit_schedule::tighten(inst, 0, nodes, &incumbent, &mut stop);
+    let mut watch = Watch::new(monitor, &incumbent, inst.unit);
+    (watch.bound, watch.pool) = (Some(solution.lower_bound), Some(solution.pool_size));
+    let meter = &mut Meter::new(&mut watch);
+    let nodes = limit_schedule::tighten(inst, 0, &incumbent, &mut meter.part(0, nodes));
     solution.nodes = monitor.add(nodes);
     if let Some(offsets) = incumbent.into_offsets() {
         let mut bases = vec![0; problem.len()];
@@ -107,7 +113,7 @@ pub fn tighten_and_complete(
     limits: &Limits,
 ) -> Outcome {
     let Search { problem, greedy, solution, monitor } = search;
-    let inst = Instance::new_until(problem, roots, &mut || monitor.must_stop());
+    let inst = Instance::new_within(problem, roots, &mut monitor.budget()).ok();
     let inst = inst.map(|inst| inst.without(monitor.without()));
     let Some(inst) = inst.filter(|inst| inst.covered() <= MAX_COVERED) else {
         return Outcome { nodes: 0, is_over: false, is_too_large: true };
@@ -124,12 +130,11 @@ pub fn tighten_and_complete(
     solution.nodes = monitor.add(0);
     // A bound of some of the chains is a bound of all.
     solution.lower_bound = solution.lower_bound.max(packing.bound()).min(solution.pool_size);
-    let (is_over, best) = (packing.is_proven(), packing.pool());
+    let is_over = packing.is_proven();
     if let Some(offsets) = packing.offsets {
         let bases = offsets.iter().map(|offset| offset * inst.unit);
         let bases: Vec<(ChunkId, Bytes)> = inst.roots.iter().copied().zip(bases).collect();
-        let mut stop = || monitor.stop(0, solution.lower_bound, best);
-        for packing in greedy.complete(&bases, solution.lower_bound, &mut stop) {
+        for packing in greedy.complete(&bases, solution.lower_bound, &monitor.budget()) {
             solution.improve(problem, packing);
         }
     }

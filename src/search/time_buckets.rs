@@ -6,7 +6,10 @@
 
 use std::ops::Range;
 
-use crate::problem::constraints::{ChainIndex, Clocks, Lifetimes, TimedBoxes, longest_chains};
+use crate::{
+    budget::{Budget, Stop},
+    problem::constraints::{ChainIndex, Clocks, Lifetimes, TimedBoxes, longest_chains},
+};
 
 /// Looking at the boxes of one more span takes as long as passing this many boxes.
 const BOXES_PER_SPAN: u64 = if cfg!(test) { 1 } else { 64 };
@@ -39,24 +42,24 @@ pub(super) struct Life<'a> {
 impl TimeBuckets {
     #[cfg(test)]
     pub(super) fn of(boxes: &[TimedBoxes]) -> Self {
-        Self::until(boxes, &mut || false).unwrap()
+        Self::within(boxes, &mut Budget::default()).unwrap()
     }
 
-    /// Finds the spans, or returns `None` if `stop` returns true before.
-    pub(super) fn until(boxes: &[TimedBoxes], stop: &mut dyn FnMut() -> bool) -> Option<Self> {
+    /// Finds the spans.
+    ///
+    /// # Errors
+    ///
+    /// If the budget does not suffice.
+    pub(super) fn within(boxes: &[TimedBoxes], budget: &mut Budget<'_>) -> Result<Self, Stop> {
         let all = || boxes.iter().flatten();
         let begins: Clocks = all().map(|one| &*one.begin).collect();
         let (count, streams) = (begins.len(), begins.streams());
         let chain = longest_chains(&begins).into_iter().next().unwrap_or_default();
-        if stop() {
-            return None;
-        }
+        budget.look()?;
         let lives = Lifetimes::of(streams, count, |visit| {
             all().for_each(|one| visit(&one.begin, &one.end));
         });
-        if stop() {
-            return None;
-        }
+        budget.look()?;
         let along = ChainIndex::begins(&lives, &chain.iter().copied());
         let life = |at: usize| {
             let (begun, over) = (along.before(lives.begin(at)), along.over_at(lives.end(at)));
@@ -64,16 +67,14 @@ impl TimeBuckets {
         };
         let on_line: Vec<Range<usize>> = (0..count).map(life).collect();
         let (width, met) = best_width(&on_line, chain.len());
-        if stop() {
-            return None;
-        }
+        budget.look()?;
         let pairs = |at: usize| lives.begin(at).iter().zip(lives.end(at));
         let mut first = vec![0];
         first.extend(boxes.iter().scan(0, |before, own| {
             *before += own.len();
             Some(*before)
         }));
-        Some(Self {
+        Ok(Self {
             first,
             times: (0..count).flat_map(pairs).flat_map(|(&begin, &end)| [begin, end]).collect(),
             within: on_line.iter().map(|life| in_spans(life, width)).collect(),

@@ -27,15 +27,16 @@ impl Search<'_, '_> {
         if !monitor.has(Stage::Greedy) {
             return;
         }
-        let most = greedy.work().saturating_add(MAX_WORK);
+        let mut budget = monitor.budget().at_most(MAX_WORK);
         for &key in orders {
             let Solution { lower_bound, pool_size, .. } = **solution;
-            let mut stop = || monitor.stop(0, lower_bound, pool_size);
-            if pool_size <= enough || greedy.work() > most || stop() {
+            if pool_size <= enough || monitor.stop(0, lower_bound, pool_size) {
                 break;
             }
-            if let Some(packing) = greedy.pack(key, pool_size, most, &mut stop) {
-                solution.improve(problem, packing);
+            match greedy.pack(key, pool_size, &mut budget) {
+                Ok(Some(packing)) => solution.improve(problem, packing),
+                Ok(None) => {}
+                Err(_) => break,
             }
         }
     }

@@ -15,7 +15,7 @@ use crate::{
 /// The instance of all chains; `None` if the search is stopped.
 pub fn whole_instance(search: &mut Search<'_, '_>, roots: &[ChunkId]) -> Option<Instance> {
     let Search { problem, monitor, .. } = search;
-    let inst = Instance::new_until(problem, roots, &mut || monitor.must_stop())?;
+    let inst = Instance::new_within(problem, roots, &mut monitor.budget()).ok()?;
     Some(inst.without(monitor.without()))
 }
 

@@ -5,13 +5,11 @@
 //! [found by climbing](super::cliques) is taken, which may give a smaller bound; where there is no time for that, the
 //! heaviest of those that are [alive at one moment](super::cliques::heaviest_cut).
 
-use std::{
-    borrow::Cow,
-    time::{Duration, Instant},
-};
+use std::{borrow::Cow, time::Instant};
 
 use crate::{
     Bytes,
+    budget::Budget,
     problem::{
         ChunkId, Problem,
         constraints::{
@@ -104,13 +102,9 @@ impl<'a> Needed<'a> {
 }
 
 impl Problem {
-    /// The heaviest peak set on several streams, or a lighter one as an error, if finding it takes longer than `time`,
-    /// or `stop` returns true.
-    pub(super) fn peak_set_on_streams(
-        &self,
-        time: Option<Duration>,
-        stop: &mut dyn FnMut() -> bool,
-    ) -> Result<PeakSet, PeakSet> {
+    /// The heaviest peak set on several streams, or a lighter one as an error, if the budget does not suffice to
+    /// find it.
+    pub(super) fn peak_set_on_streams(&self, budget: &mut Budget<'_>) -> Result<PeakSet, PeakSet> {
         let start = Instant::now();
         let Some(lives) = self.body_lives() else { return Ok(PeakSet::default()) };
         let needed = Needed::of(self, lives);
@@ -118,10 +112,9 @@ impl Problem {
         if lives.len() <= MAX_ORDERED {
             return Ok(needed.peak_set(heaviest(lives, weights)));
         }
-        let light = time.map(|_| heaviest_cut(lives, weights));
-        let is_short = time.is_some_and(|time| time < (1 + TIMES) * start.elapsed());
-        let is_over = || is_short || time.is_some_and(|time| time < start.elapsed());
-        if let Some(chosen) = heaviest_clique(lives, weights, &mut || is_over() || stop()) {
+        let light = budget.left().map(|_| heaviest_cut(lives, weights));
+        let is_short = budget.left().is_some_and(|left| left < TIMES * start.elapsed());
+        if !is_short && let Ok(chosen) = heaviest_clique(lives, weights, budget) {
             return Ok(needed.peak_set(chosen));
         }
         let light = light.unwrap_or_else(|| heaviest_cut(lives, weights));
@@ -228,7 +221,7 @@ fn augment(
 
 #[cfg(test)]
 mod tests {
-    use std::borrow::Cow;
+    use std::{borrow::Cow, sync::atomic::AtomicBool, time::Duration};
 
     use super::*;
     use crate::{Limits, Planner, Strategy};
@@ -255,11 +248,13 @@ mod tests {
             let none = Some(Duration::ZERO);
             for (time, is_stopped) in [(none, false), (none, true), (None, true)] {
                 let problem = problem(bodies);
-                let peak_set = problem.peak_set_within(time, &mut || is_stopped);
+                let cancel = AtomicBool::new(is_stopped);
+                let mut budget = Budget::until(None, Some(&cancel)).within(time);
+                let peak_set = problem.peak_set_within(&mut budget);
                 assert_eq!(peak_set.bytes, lighter, "{time:?}, {is_stopped}");
                 assert_eq!(matches!(peak_set, Cow::Owned(_)), lighter < 2000);
                 assert_eq!(problem.lower_bound().bytes, 2000);
-                assert!(matches!(problem.peak_set_within(time, &mut || true), Cow::Borrowed(_)));
+                assert!(matches!(problem.peak_set_within(&mut budget), Cow::Borrowed(_)));
             }
         }
     }

@@ -22,6 +22,7 @@ use std::{cmp::Reverse, num::Wrapping, ops::Range};
 
 use crate::{
     Bytes,
+    budget::{Budget, Stop},
     problem::constraints::{
         ChainIndex, Lifetimes, boxes::happens_before, chains::chains_of_begins,
     },
@@ -128,36 +129,32 @@ pub(super) fn heaviest_cut(lives: &Lifetimes, weights: &[Bytes]) -> Vec<usize> {
 }
 
 /// The heaviest set found of boxes any two of which may be alive together, by index. Lifetimes and weights are
-/// those of boxes in order of the sums of their begins. `None` if `stop` returns true before.
+/// those of boxes in order of the sums of their begins. An error if the budget ends before.
 pub(super) fn heaviest_clique(
     lives: &Lifetimes,
     weights: &[Bytes],
-    stop: &mut dyn FnMut() -> bool,
-) -> Option<Vec<usize>> {
+    budget: &mut Budget<'_>,
+) -> Result<Vec<usize>, Stop> {
     let (count, streams) = (lives.len(), lives.streams());
     if count == 0 {
-        return Some(Vec::new());
+        return Ok(Vec::new());
     }
-    if stop() {
-        return None;
-    }
+    budget.look()?;
     let mut moments = chains_of_begins(lives).chains;
     // With fewer chains the bound is smaller, but still valid. Streams that never wait need one each.
     moments.sort_by_key(|chain| Reverse(chain.len()));
     moments.truncate((MAX_WORK / (count * streams)).max(streams));
     let chain = |moments: &Vec<u32>| {
-        if stop() {
-            return None;
-        }
+        budget.look()?;
         let along = ChainIndex::begins(lives, &moments.iter().copied());
         let begun: Vec<u32> = (0..count).map(|at| along.over_at(lives.begin(at))).collect();
         let over: Vec<u32> = (0..count).map(|at| along.over_at(lives.end(at))).collect();
         let len = moments.len();
         let (begins, ends) = (ByMoment::new(len, &begun), ByMoment::new(len, &over));
         let over = begins.boxes.iter().map(|&one| over[one as usize]).collect();
-        Some(Chain { len, begins, ends, over })
+        Ok(Chain { len, begins, ends, over })
     };
-    let chains = moments.iter().map(chain).collect::<Option<Vec<Chain>>>()?;
+    let chains = moments.iter().map(chain).collect::<Result<Vec<Chain>, Stop>>()?;
     let mut cliques = Cliques {
         boxes: weights.iter().map(|&weight| Counted { counts: [0; 2], weight }).collect(),
         chains,
@@ -175,18 +172,14 @@ pub(super) fn heaviest_clique(
     };
     let none = vec![0; moments.len()];
     for first in 0..moments.len() {
-        if stop() {
-            return None;
-        }
+        budget.look()?;
         if cliques.work <= MAX_WORK {
             climb(&mut cliques, &none, first, 0);
         }
     }
     let passes = (0..=count.ilog2()).flat_map(|pass| (0..1 << pass).map(move |at| (pass, at)));
     for (pass, at) in passes {
-        if stop() {
-            return None;
-        }
+        budget.look()?;
         let begin = lives.begin(((2 * at + 1) * count) >> (pass + 1));
         let is_before = |&at: &u32| happens_before(lives.begin(at as usize), begin);
         let until = |chain: &Vec<u32>| chain.partition_point(is_before);
@@ -197,7 +190,7 @@ pub(super) fn heaviest_clique(
         }
     }
     cliques.choose(&best.1);
-    Some(cliques.alive().collect())
+    Ok(cliques.alive().collect())
 }
 
 impl Cliques {
@@ -303,7 +296,7 @@ mod tests {
         });
         let (order, lives) = lives.sorted();
         let weights: Vec<Bytes> = order.iter().map(|&at| boxes[at as usize].1).collect();
-        let clique = heaviest_clique(&lives, &weights, &mut || false).unwrap();
+        let clique = heaviest_clique(&lives, &weights, &mut Budget::default()).unwrap();
         let by_box = |at: usize| order[at] as usize;
         [clique, heaviest_cut(&lives, &weights)]
             .map(|found| found.into_iter().map(by_box).collect())

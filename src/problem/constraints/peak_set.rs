@@ -4,17 +4,13 @@
 //! share count once, and bytes that pins and reserved ranges take are not free for others. With several
 //! streams, it is an [antichain](super::antichain).
 
-use std::{
-    cmp::Reverse,
-    num::Wrapping,
-    ops::Range,
-    time::{Duration, Instant},
-};
+use std::{cmp::Reverse, num::Wrapping, ops::Range};
 
 use smallvec::{SmallVec, smallvec};
 
 use crate::{
     Bytes, Step,
+    budget::Budget,
     problem::{
         Bound, ChunkId, LiveWeight, Problem, align_up,
         bound::Weight,
@@ -77,24 +73,17 @@ impl Earlier {
 }
 
 impl Problem {
-    /// The heaviest peak set of a constrained problem. On several streams, if that takes longer than `time` or
-    /// `stop` returns true, it may be a lighter one, which is an error.
-    pub(crate) fn peak_set_of_bodies(
-        &self,
-        time: Option<Duration>,
-        stop: &mut dyn FnMut() -> bool,
-    ) -> Result<PeakSet, PeakSet> {
-        let start = Instant::now();
-        let mut is_over = || time.is_some_and(|time| time <= start.elapsed()) || stop();
+    /// The heaviest peak set of a constrained problem. On several streams, it may be a lighter one if the budget
+    /// does not suffice, which is an error.
+    pub(crate) fn peak_set_of_bodies(&self, budget: &mut Budget<'_>) -> Result<PeakSet, PeakSet> {
         // In steps, the peak is found whatever the number of chunks, and pins and reserved ranges count.
-        if let Some(linear) = self.linear_until(&mut is_over) {
+        if let Ok(Some(linear)) = self.linear_within(budget) {
             let Bound { bytes, peak_step } = linear.lower_bound();
             let chunks = linear.alive_at(peak_step).collect();
             return Ok(PeakSet { bytes, step: 0, chunks });
         }
         let peak_set = if self.constraints().is_some_and(|constraints| constraints.streams > 1) {
-            let time = time.map(|time| time.saturating_sub(start.elapsed()));
-            self.peak_set_on_streams(time, stop)
+            self.peak_set_on_streams(budget)
         } else {
             Ok(self.peak())
         };

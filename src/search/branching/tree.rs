@@ -8,7 +8,8 @@ use std::ops::Range;
 
 use crate::search::{
     Stage,
-    effort::Verdict,
+    control::meter::Meter,
+    effort::{Verdict, weigh},
     reasoning::{
         nogoods::Nogoods,
         pivot::{Candidate, Pivot},
@@ -53,22 +54,29 @@ pub struct Tree {
     candidates: Vec<Candidate>,
     /// The number of choices tried, in all runs.
     pub nodes: u64,
+    /// A run ends with this many choices.
+    pub last: u64,
 }
 
 impl Tree {
     pub fn new() -> Self {
-        Self { frames: Vec::new(), pendings: Vec::new(), candidates: Vec::new(), nodes: 0 }
+        Self {
+            frames: Vec::new(),
+            pendings: Vec::new(),
+            candidates: Vec::new(),
+            nodes: 0,
+            last: u64::MAX,
+        }
     }
 
-    /// Searches for a packing from the state in `valleys`, bodies of low rank first, until `stop`,
-    /// called with the nodes and the bodies examined so far, returns true. If a packing is found,
-    /// the skyline holds its offsets.
+    /// Searches for a packing from the state in `valleys`, bodies of low rank first. If a packing is found, the
+    /// skyline holds its offsets.
     pub fn run(
         &mut self,
         valleys: &mut Valleys<'_>,
         rank: &[u32],
         nogoods: &mut Nogoods,
-        mut stop: impl FnMut(u64, u64) -> bool,
+        meter: &mut Meter<'_>,
     ) -> Verdict {
         self.frames.clear();
         self.candidates.clear();
@@ -80,7 +88,7 @@ impl Tree {
         let mut pending = self.split(valleys, 0..sections, NIL, NIL);
         while pending != NIL {
             let top = self.open(valleys, rank, nogoods, self.pendings[pending]);
-            match self.advance(valleys, nogoods, top, &mut stop) {
+            match self.advance(valleys, nogoods, top, meter) {
                 Ok(next) => pending = next,
                 Err(verdict) => return verdict,
             }
@@ -128,7 +136,7 @@ impl Tree {
         valleys: &mut Valleys<'_>,
         nogoods: &mut Nogoods,
         mut at: usize,
-        stop: &mut impl FnMut(u64, u64) -> bool,
+        meter: &mut Meter<'_>,
     ) -> Result<usize, Verdict> {
         loop {
             if at == NIL {
@@ -138,7 +146,8 @@ impl Tree {
             let frame = &mut self.frames[at];
             valleys.sky.undo(frame.mark);
             self.candidates.truncate(frame.end);
-            if stop(self.nodes, valleys.work()) {
+            let is_over = meter.is_over(weigh(self.nodes, valleys.work()));
+            if is_over || self.nodes >= self.last {
                 return Err(Verdict::NodeLimit);
             }
             self.nodes += 1;

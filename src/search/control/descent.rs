@@ -1,16 +1,27 @@
 //! The descent: packs all bodies below lower and lower limits.
 
-use crate::search::effort::UNIT;
-use crate::search::sizes::PAUSE;
+use crate::search::{
+    control::{
+        meter::Meter,
+        threads::{Incumbent, Snapshot},
+    },
+    effort::UNIT,
+};
 
 /// Packs all bodies of an instance below a limit, without proving anything.
 pub trait Packer {
     /// The number of nodes so far; one takes about as long as a node of the search tree.
     fn nodes(&self) -> u64;
 
-    /// Packs all bodies below a limit, perhaps beginning with the last packing. Returns false if the nodes of the
-    /// attempt are spent, or if `stop`, called with the nodes so far, returns true.
-    fn pack(&mut self, attempt: Attempt, stop: &mut impl FnMut(u64) -> bool) -> bool;
+    /// Packs all bodies below a limit, perhaps beginning with the last packing. Returns false if it must end before.
+    fn pack(&mut self, attempt: Attempt, meter: &mut Meter<'_>) -> bool;
+
+    /// The same for nobody who waits, with this many nodes.
+    #[cfg(test)]
+    fn pack_alone(&mut self, limit: u64, seed: u64, nodes: u64) -> bool {
+        let last = self.nodes().saturating_add(nodes);
+        self.pack(Attempt { limit, seed }, &mut Meter::unwatched().part(0, last))
+    }
 
     /// No attempt below this height has a chance.
     fn floor(&self) -> u64;
@@ -29,8 +40,6 @@ pub struct Attempt {
     pub limit: u64,
     /// Each seed makes other choices.
     pub seed: u64,
-    /// The most nodes it may take.
-    pub nodes: u64,
 }
 
 /// The attempts of a descent.
@@ -42,24 +51,23 @@ pub struct Attempts<'a> {
     pub share: u64,
     /// The most nodes of the packer.
     pub nodes: u64,
+    /// No packing needs to be lower.
+    pub enough: u64,
 }
 
-/// Packs all bodies lower and lower than `best`, until the nodes are spent, or until `stop` returns true;
-/// returns the offsets of the last packing. `stop` is called with the nodes so far and the best height.
-pub fn descend_from(
-    bound: u64,
-    mut best: u64,
+/// Packs all bodies lower and lower than the best packing, until the nodes are spent; the incumbent takes each packing.
+pub fn descend(
+    incumbent: &Incumbent,
     attempts: Attempts<'_>,
     packer: &mut impl Packer,
-    stop: &mut impl FnMut(u64, u64) -> bool,
-) -> Option<Vec<u64>> {
-    let Attempts { levels, share, nodes } = attempts;
-    let mut found = None;
+    meter: &mut Meter<'_>,
+) {
+    let Attempts { levels, share, nodes, enough } = attempts;
+    let Snapshot { bound, mut best } = incumbent.snapshot();
+    let meter = &mut meter.part(0, nodes);
     let mut share = share.max(UNIT);
     let (mut level, mut seed) = (0, 0);
-    let mut asked = packer.nodes();
-    let mut stopped = stop(asked, best);
-    while !stopped && bound < best && packer.nodes() < nodes {
+    while best > bound.max(enough) && !meter.is_over(packer.nodes()) {
         let part = levels.get(level).copied().unwrap_or(0);
         let floor = packer.floor().max(bound);
         if floor >= best {
@@ -68,19 +76,10 @@ pub fn descend_from(
         let gap = u128::from(best - floor) * u128::from(part) / 64;
         let limit = floor + u64::try_from(gap).unwrap_or(0);
         seed += 1;
-        let attempt = Attempt { limit, seed, nodes: share.min(nodes - packer.nodes()) };
-        let is_packed = packer.pack(attempt, &mut |nodes| {
-            if nodes >= asked + PAUSE {
-                asked = nodes;
-                stopped = stop(nodes, best);
-            }
-            stopped
-        });
-        // An attempt without a chance ends before it asks.
-        stopped = stopped || stop(packer.nodes(), best);
-        if is_packed {
+        let last = packer.nodes().saturating_add(share);
+        if packer.pack(Attempt { limit, seed }, &mut meter.part(0, last)) {
             best = packer.height().max(bound);
-            found = Some(packer.offsets());
+            incumbent.packed(best, &packer.offsets());
             level = 0;
         } else if level + 1 < levels.len() {
             level += 1;
@@ -89,5 +88,4 @@ pub fn descend_from(
             share = share.saturating_mul(2);
         }
     }
-    found
 }

@@ -10,8 +10,9 @@ use crate::{
     monitor::Monitor,
     search::{
         control::{
+            meter::Meter,
             restarts::Restarts,
-            threads::{self, Incumbent, Snapshot, Stop},
+            threads::{self, Incumbent, Snapshot},
         },
         effort::Verdict,
         engine::{Engine, Share},
@@ -44,16 +45,13 @@ pub struct LimitSchedule;
 impl Engine for LimitSchedule {
     /// Returns the nodes of the first thread.
     fn run(&mut self, packing: &mut Packing<'_>, share: Share, monitor: &mut Monitor<'_>) -> u64 {
-        let Packing { inst, snapshot: Snapshot { bound, best }, whole, threads, .. } = *packing;
-        let incumbent = Incumbent::new(bound, best);
-        let mut stop = |nodes, _| {
-            let Snapshot { bound, best } = incumbent.snapshot();
-            let pool = whole.unwrap_or(best * inst.unit);
-            monitor.stop(nodes + incumbent.worker_nodes(), bound * inst.unit, pool)
-        };
-        let nodes = threads::together(threads, &incumbent, &mut stop, |thread, stop| {
-            tighten(inst, thread, share.all(), &incumbent, stop)
-        });
+        let incumbent = packing.incumbent();
+        let mut watch = packing.watch(&incumbent, monitor);
+        let (inst, last) = (packing.inst, share.all());
+        let nodes =
+            threads::together(packing.threads, &incumbent, &mut watch, |thread, mut meter| {
+                tighten(inst, thread, &incumbent, &mut meter.part(0, last))
+            });
         monitor.add(nodes + incumbent.worker_nodes());
         packing.take(incumbent);
         nodes
@@ -65,50 +63,38 @@ pub struct FirstDescent;
 
 impl Engine for FirstDescent {
     fn run(&mut self, packing: &mut Packing<'_>, share: Share, monitor: &mut Monitor<'_>) -> u64 {
-        let Packing { inst, snapshot: Snapshot { bound, best }, .. } = *packing;
-        let incumbent = Incumbent::new(bound, best);
-        let mut stop = |nodes, Snapshot { bound, best }: Snapshot| {
-            monitor.stop(nodes, bound * inst.unit, best * inst.unit)
-        };
-        let nodes = descend(inst, share.all(), &incumbent, &mut stop);
+        let incumbent = packing.incumbent();
+        let mut watch = packing.watch(&incumbent, monitor);
+        let meter = &mut Meter::new(&mut watch);
+        let nodes = descend(packing.inst, &incumbent, &mut meter.part(0, share.all()));
         monitor.add(nodes);
         packing.take(incumbent);
         nodes
     }
 }
 
-/// Improves the packing and the bound on the incumbent until they meet, `stop` returns true or there
-/// are `last` nodes; returns the number of nodes. Threads other than the first, number 0, also
-/// continue from the results of others.
-pub fn tighten(
-    inst: &Instance,
-    thread: u64,
-    last: u64,
-    incumbent: &Incumbent,
-    stop: &mut Stop<'_>,
-) -> u64 {
+/// Improves the packing and the bound on the incumbent until they meet; returns the number of nodes. Threads other than
+/// the first, number 0, also continue from the results of others.
+pub fn tighten(inst: &Instance, thread: u64, incumbent: &Incumbent, meter: &mut Meter<'_>) -> u64 {
     let Snapshot { mut bound, mut best } = incumbent.snapshot();
     let levels = if thread == 0 { &LEVELS[..] } else { &OTHER_LEVELS };
     let mut rounds = Restarts::new(inst, thread);
     let (at_bound, mut last_at_bound) = if inst.fixed.is_empty() {
-        (AT_BOUND, last)
+        (AT_BOUND, u64::MAX)
     } else {
+        let last = meter.left(0);
         (AT_BOUND_WITH_FIXED, last - last / 4)
     };
     let mut share = SHARE;
-    let mut stopped = false;
     let mut level = 0;
-    while !stopped && bound < best && rounds.nodes() < last {
+    while bound < best && !meter.is_over(rounds.nodes()) {
         rounds.pin_below(bound);
         let gap = u128::from(best - bound) * levels[level] / 64;
         let step = u64::try_from(gap).unwrap_or(0) / inst.step() * inst.step();
         let limit = bound + step;
-        let (rounds_now, last_now) =
-            if level == 0 { (at_bound * share, last_at_bound) } else { (share, last) };
-        let verdict = rounds.decide(limit, rounds_now, last_now, &mut |nodes| {
-            stopped = stopped || stop(nodes, Snapshot { bound, best }) || incumbent.is_over();
-            stopped
-        });
+        let (rounds_now, last) =
+            if level == 0 { (at_bound * share, last_at_bound) } else { (share, u64::MAX) };
+        let verdict = rounds.decide(limit, rounds_now, &mut meter.part(0, last));
         match verdict {
             // The same level is lower now.
             Verdict::Packed => {
@@ -123,7 +109,7 @@ pub fn tighten(
             Verdict::NodeLimit if level + 1 < levels.len() => level += 1,
             Verdict::NodeLimit => {
                 level = 0;
-                last_at_bound = last;
+                last_at_bound = u64::MAX;
                 share = share.saturating_mul(2);
             }
         }
@@ -135,18 +121,15 @@ pub fn tighten(
 }
 
 /// Packs everything below lower and lower limits in the middle of the gap, each for a few rounds: the best packing of a
-/// short search is seldom near the bound. Proves nothing. Returns the nodes, at most `last`.
-fn descend(inst: &Instance, last: u64, incumbent: &Incumbent, stop: &mut Stop<'_>) -> u64 {
+/// short search is seldom near the bound. Proves nothing. Returns the nodes.
+fn descend(inst: &Instance, incumbent: &Incumbent, meter: &mut Meter<'_>) -> u64 {
     let Snapshot { bound, mut best } = incumbent.snapshot();
     let mut rounds = Restarts::new(inst, 0);
-    let (mut level, mut stopped) = (0, false);
-    while !stopped && bound < best && level < FIRST_LEVELS.len() && rounds.nodes() < last {
+    let mut level = 0;
+    while bound < best && level < FIRST_LEVELS.len() && !meter.is_over(rounds.nodes()) {
         let gap = u128::from(best - bound) * FIRST_LEVELS[level] / 64;
         let limit = bound + u64::try_from(gap).unwrap_or(0) / inst.step() * inst.step();
-        let verdict = rounds.decide(limit, SHARE, last, &mut |nodes| {
-            stopped = stopped || stop(nodes, Snapshot { bound, best });
-            stopped
-        });
+        let verdict = rounds.decide(limit, SHARE, meter);
         if let Verdict::Packed = verdict {
             best = inst.height_of(rounds.offsets()).max(bound);
             incumbent.packed(best, rounds.offsets());
@@ -158,23 +141,12 @@ fn descend(inst: &Instance, last: u64, incumbent: &Incumbent, stop: &mut Stop<'_
 }
 
 /// Decides by search whether everything fits under one limit, the bound on the incumbent, and writes the answer to it.
-pub fn ask(
-    inst: &Instance,
-    thread: u64,
-    last: u64,
-    incumbent: &Incumbent,
-    stop: &mut Stop<'_>,
-) -> u64 {
+pub fn ask(inst: &Instance, thread: u64, incumbent: &Incumbent, meter: &mut Meter<'_>) -> u64 {
     let mut rounds = Restarts::new(inst, thread);
-    let snapshot = incumbent.snapshot();
-    let limit = snapshot.bound;
-    let (mut share, mut stopped) = (SHARE, false);
-    while !stopped && rounds.nodes() < last {
-        let verdict = rounds.decide(limit, share, last, &mut |nodes| {
-            stopped = stopped || stop(nodes, snapshot) || incumbent.is_over();
-            stopped
-        });
-        match verdict {
+    let limit = incumbent.snapshot().bound;
+    let mut share = SHARE;
+    while !meter.is_over(rounds.nodes()) {
+        match rounds.decide(limit, share, meter) {
             Verdict::Packed => incumbent.packed(limit, rounds.offsets()),
             Verdict::Refuted => incumbent.refuted(limit + inst.step()),
             Verdict::NodeLimit => {

@@ -10,13 +10,13 @@
 //! rectangles are items as the others are, and a branch ends where one of them comes to lie elsewhere: what packs a
 //! problem without pins often packs it with them.
 
-use crate::search::sizes::PAUSE;
 use crate::search::{
     Stage,
     branching::{
         body_order::{LAP, rank_bodies, rank_by_guide},
         tree::Tree,
     },
+    control::meter::Meter,
     disjunctive::Disjunctive,
     effort::{UNIT, Verdict, luby, weigh},
     reasoning::{nogoods::Nogoods, pivot::BranchRule, valleys::Valleys},
@@ -149,44 +149,28 @@ impl<'a> Restarts<'a> {
         weigh(self.tree.nodes, self.valleys.work())
     }
 
-    /// Searches under a limit for this many rounds, until there are `last` nodes, or until `stop`
-    /// returns true.
-    pub fn decide(
-        &mut self,
-        limit: u64,
-        rounds: u64,
-        last: u64,
-        stop: &mut impl FnMut(u64) -> bool,
-    ) -> Verdict {
-        if stop(self.nodes()) {
+    /// Searches under a limit for this many rounds, or until the meter ends it.
+    pub fn decide(&mut self, limit: u64, rounds: u64, meter: &mut Meter<'_>) -> Verdict {
+        if meter.is_over(self.nodes()) {
             return Verdict::NodeLimit;
         }
-        let (mut asked, mut stopped) = (self.nodes(), false);
-        let mut stop = |nodes: u64| {
-            if nodes >= asked + PAUSE {
-                asked = nodes;
-                stopped = stop(nodes);
-            }
-            stopped = stopped || nodes >= last;
-            stopped
-        };
         let before = self.spent();
         let mut run = self.disjunctive.as_ref().map_or(0, |search| search.first_run(rounds));
         let mut round = 0;
         while round < rounds {
             let verdict = if self.is_disjunctive_due(before) {
-                let verdict = self.run_disjunctive(limit, run, &mut stop);
+                let verdict = self.run_disjunctive(limit, run, meter);
                 run = run.saturating_mul(4);
-                if stop(self.nodes()) {
+                if meter.is_over(self.nodes()) {
                     return verdict;
                 }
                 verdict
             } else {
-                if stop(self.nodes()) {
+                if meter.is_over(self.nodes()) {
                     break;
                 }
                 round += 1;
-                self.run_rounds(limit, luby(round.div_ceil(LAP)), last, &mut stop)
+                self.run_rounds(limit, luby(round.div_ceil(LAP)), meter)
             };
             if verdict != Verdict::NodeLimit {
                 return verdict;
@@ -206,15 +190,10 @@ impl<'a> Restarts<'a> {
         self.disjunctive.is_some() && had <= due
     }
 
-    fn run_disjunctive(
-        &mut self,
-        limit: u64,
-        nodes: u64,
-        stop: &mut impl FnMut(u64) -> bool,
-    ) -> Verdict {
+    fn run_disjunctive(&mut self, limit: u64, nodes: u64, meter: &mut Meter<'_>) -> Verdict {
         let in_valleys = self.spent().in_valleys;
         let Some(disjunctive) = &mut self.disjunctive else { return Verdict::NodeLimit };
-        let verdict = disjunctive.decide(limit, nodes, &mut |nodes| stop(nodes + in_valleys));
+        let verdict = disjunctive.decide(limit, nodes, &mut meter.part(in_valleys, u64::MAX));
         if verdict == Verdict::Packed {
             self.found = Found::InDisjunctive;
         }
@@ -222,29 +201,24 @@ impl<'a> Restarts<'a> {
     }
 
     /// Searches with pinned items if bodies cannot move, and the valleys for one round.
-    fn run_rounds(
-        &mut self,
-        limit: u64,
-        units: u64,
-        last: u64,
-        stop: &mut impl FnMut(u64) -> bool,
-    ) -> Verdict {
-        let verdict = self.run_pinned(limit, last, stop);
-        if verdict != Verdict::NodeLimit || stop(self.nodes()) {
+    fn run_rounds(&mut self, limit: u64, units: u64, meter: &mut Meter<'_>) -> Verdict {
+        let verdict = self.run_pinned(limit, meter);
+        if verdict != Verdict::NodeLimit || meter.is_over(self.nodes()) {
             return verdict;
         }
         let elsewhere = self.nodes() - self.in_own_valleys();
         self.found = Found::InValleys;
-        self.run_round(limit, units, (last, elsewhere), stop)
+        self.run_round(limit, units, &mut meter.part(elsewhere, u64::MAX))
     }
 
     /// Searches with pinned items until that has taken as many nodes as the rest. A refutation is no proof: a pinned
     /// item may lie where it rests on nothing.
-    fn run_pinned(&mut self, limit: u64, last: u64, stop: &mut impl FnMut(u64) -> bool) -> Verdict {
+    fn run_pinned(&mut self, limit: u64, meter: &mut Meter<'_>) -> Verdict {
         let elsewhere = self.nodes() - self.in_pinned();
         let (Some(pinned), Some(other)) = (&mut self.pinned, &self.inst.pinned) else {
             return Verdict::NodeLimit;
         };
+        let meter = &mut meter.part(elsewhere, u64::MAX);
         let Pinned { search, rounds, most, refuted } = &mut **pinned;
         while limit <= *most
             && search.nodes() <= elsewhere
@@ -252,14 +226,14 @@ impl<'a> Restarts<'a> {
         {
             *rounds += 1;
             let units = luby(in_sweep(*rounds).div_ceil(LAP));
-            match search.run_round(limit, units, (last, elsewhere), stop) {
+            match search.run_round(limit, units, meter) {
                 Verdict::Packed => {
                     self.found = Found::Pinned;
                     self.unpinned = search.original_offsets(&other.numbers);
                     return Verdict::Packed;
                 }
                 Verdict::Refuted => *refuted = Some(limit),
-                Verdict::NodeLimit if stop(search.nodes() + elsewhere) => {
+                Verdict::NodeLimit if meter.is_over(search.nodes()) => {
                     return Verdict::NodeLimit;
                 }
                 Verdict::NodeLimit => {}
@@ -277,17 +251,10 @@ impl<'a> Restarts<'a> {
         offsets
     }
 
-    /// Searches the valleys for one round, of this many [`UNIT`]s of nodes or a little more, until
-    /// there are `last` nodes, some of them `elsewhere`.
-    fn run_round(
-        &mut self,
-        limit: u64,
-        units: u64,
-        (last, elsewhere): (u64, u64),
-        stop: &mut impl FnMut(u64) -> bool,
-    ) -> Verdict {
+    /// Searches the valleys for one round, of this many [`UNIT`]s of nodes or a little more.
+    fn run_round(&mut self, limit: u64, units: u64, meter: &mut Meter<'_>) -> Verdict {
         let unit = UNIT + 2 * self.inst.bodies() as u64;
-        let budget = self.tree.nodes.saturating_add(unit.saturating_mul(units));
+        self.tree.last = self.tree.nodes.saturating_add(unit.saturating_mul(units));
         match &self.guide {
             Some(guide) if self.round % 2 == 1 => {
                 rank_by_guide(guide, limit, self.round, &mut self.rank);
@@ -299,15 +266,12 @@ impl<'a> Restarts<'a> {
         }
         self.valleys.rule = self.branch_rule();
         self.valleys.sky.reset(limit);
-        let verdict =
-            self.tree.run(&mut self.valleys, &self.rank, &mut self.nogoods, |nodes, work| {
-                stop(elsewhere + weigh(nodes, work)) || nodes >= budget
-            });
+        let verdict = self.tree.run(&mut self.valleys, &self.rank, &mut self.nogoods, meter);
         if verdict == Verdict::Refuted && self.inst.exact.is_some() {
             // That is no proof for the true sizes. Count a whole round, so that the rounds end.
             self.nogoods.clear();
-            let rest = budget.saturating_sub(self.tree.nodes);
-            self.tree.nodes += rest.min(last.saturating_sub(self.nodes()));
+            let rest = self.tree.last.saturating_sub(self.tree.nodes);
+            self.tree.nodes += rest.min(meter.left(self.in_own_valleys()));
             self.round += 1;
             return Verdict::NodeLimit;
         }

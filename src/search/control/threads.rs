@@ -14,6 +14,8 @@ use std::{
     thread,
 };
 
+use crate::search::control::meter::{Caller, Meter, Worker};
+
 /// The best known bound and packing, in units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Snapshot {
@@ -106,46 +108,47 @@ impl Incumbent {
     }
 }
 
-/// Called with the nodes so far and the state of the incumbent; returns true to stop.
-pub type Stop<'a> = dyn FnMut(u64, Snapshot) -> bool + 'a;
-
 /// The nodes of the first thread before others begin. A shorter search ends sooner alone: threads
 /// cost time to start, and share the machine's memory.
 const ALONE: u64 = 10_000;
 
-/// Runs a search on several threads; returns the nodes of the first thread, the only one that calls
-/// `stop`. The others begin once the search has turned out to be long. There are never more threads
-/// than cores for this process: more would only slow each other down.
+/// The caller of the first thread, which starts the others once the search has turned out to be long.
+struct First<'a, F> {
+    caller: &'a mut dyn Caller,
+    start: Option<F>,
+}
+
+impl<F: FnOnce()> Caller for First<'_, F> {
+    fn ends(&mut self, nodes: u64) -> bool {
+        if nodes >= ALONE
+            && let Some(start) = self.start.take()
+        {
+            start();
+        }
+        self.caller.ends(nodes)
+    }
+}
+
+/// Runs a search on several threads for a caller of the first one; returns the nodes of the first thread. There are never
+/// more threads than cores for this process: more would only slow each other down.
 pub fn together(
     threads: usize,
     incumbent: &Incumbent,
-    stop: &mut Stop<'_>,
-    search: impl Fn(u64, &mut Stop<'_>) -> u64 + Sync,
+    caller: &mut dyn Caller,
+    search: impl Fn(u64, Meter<'_>) -> u64 + Sync,
 ) -> u64 {
     let cores = || thread::available_parallelism().map_or(1, usize::from);
     let threads = if threads > 1 { threads.min(cores()) } else { 1 };
     thread::scope(|scope| {
-        let mut begun = false;
-        let mut stop_or_begin = |nodes, snapshot| {
-            if !begun && nodes >= ALONE {
-                begun = true;
-                for number in (1u64..).take(threads - 1) {
-                    let search = &search;
-                    let other = move || {
-                        let mut before = 0;
-                        search(number, &mut |nodes, _| {
-                            incumbent.help(nodes - before);
-                            before = nodes;
-                            false
-                        });
-                    };
-                    // If the system refuses a thread, the others go on without it.
-                    let _ = thread::Builder::new().spawn_scoped(scope, other);
-                }
+        let start = || {
+            for number in (1u64..).take(threads - 1) {
+                let search = &search;
+                let other = move || search(number, Meter::new(&mut Worker::new(incumbent)));
+                // If the system refuses a thread, the others go on without it.
+                let _ = thread::Builder::new().spawn_scoped(scope, other);
             }
-            stop(nodes, snapshot)
         };
-        let nodes = search(0, &mut stop_or_begin);
+        let nodes = search(0, Meter::new(&mut First { caller, start: Some(start) }));
         incumbent.end();
         nodes
     })
@@ -179,19 +182,21 @@ mod tests {
         let cores = thread::available_parallelism().map_or(1, usize::from);
         for (asked, run) in [(0, 1), (1, 1), (2, cores.min(2)), (usize::MAX, cores)] {
             let (incumbent, searches) = (Incumbent::new(0, 9), AtomicU64::new(0));
-            let mut asked_to_stop = 0;
-            let mut stop = |_, _| {
-                asked_to_stop += 1;
+            let mut calls = 0;
+            let mut caller = |_| {
+                calls += 1;
                 false
             };
-            let nodes = together(asked, &incumbent, &mut stop, |number, stop| {
+            let nodes = together(asked, &incumbent, &mut caller, |number, mut meter| {
                 searches.fetch_add(1, Ordering::Relaxed);
-                let snapshot = Snapshot { bound: 0, best: 9 };
-                assert!(!stop(5, snapshot) && !stop(ALONE + number, snapshot));
+                for nodes in [5, ALONE + number] {
+                    // The first thread may be at its end.
+                    assert!(!meter.is_over(nodes) || number > 0);
+                }
                 ALONE + number
             });
             let run = run as u64;
-            assert_eq!((nodes, searches.into_inner(), asked_to_stop), (ALONE, run, 2));
+            assert_eq!((nodes, searches.into_inner(), calls), (ALONE, run, 2));
             assert_eq!(
                 incumbent.worker_nodes(),
                 (1..run).map(|number| ALONE + number).sum::<u64>()
@@ -203,9 +208,9 @@ mod tests {
     #[test]
     fn a_short_search_has_one_thread() {
         let (incumbent, searches) = (Incumbent::new(0, 9), AtomicU64::new(0));
-        let nodes = together(2, &incumbent, &mut |_, _| false, |_, stop| {
+        let nodes = together(2, &incumbent, &mut |_| false, |_, mut meter| {
             searches.fetch_add(1, Ordering::Relaxed);
-            assert!(!stop(ALONE - 1, incumbent.snapshot()));
+            assert!(!meter.is_over(ALONE - 1));
             ALONE - 1
         });
         assert_eq!((nodes, searches.into_inner(), incumbent.worker_nodes()), (ALONE - 1, 1, 0));

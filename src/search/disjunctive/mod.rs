@@ -26,6 +26,7 @@ pub use pairs::{FAR, Interval, Pair};
 use pairs::{Gap, pairs};
 
 use crate::search::{
+    control::meter::Meter,
     effort::{UNIT, Verdict, weigh},
     state::instance::{Fixed, Instance, Part},
 };
@@ -219,18 +220,12 @@ impl Disjunctive {
         if self.tops.len() <= TINY { UNIT.saturating_mul(rounds) } else { FIRST_RUN }
     }
 
-    /// Searches under a limit from the beginning, for at most this many nodes more, or until
-    /// `stop`, called with the nodes so far, returns true.
-    pub fn decide(
-        &mut self,
-        limit: u64,
-        nodes: u64,
-        stop: &mut impl FnMut(u64) -> bool,
-    ) -> Verdict {
+    /// Searches under a limit from the beginning, for at most this many nodes more.
+    pub fn decide(&mut self, limit: u64, nodes: u64, meter: &mut Meter<'_>) -> Verdict {
         // No limit needs to be higher: a stack of all bodies is lower than `FAR`.
         let limit = i64::try_from(limit).map_or(FAR, |limit| limit.min(FAR));
-        let budget = self.nodes().saturating_add(nodes);
-        self.run(limit, |nodes| stop(nodes) || nodes >= budget)
+        let last = self.nodes().saturating_add(nodes);
+        self.run(limit, &mut meter.part(0, last))
     }
 
     /// The number of nodes so far. A node that examines many pairs counts for several.
@@ -238,7 +233,7 @@ impl Disjunctive {
         weigh(self.nodes, self.work)
     }
 
-    fn run(&mut self, limit: i64, mut stop: impl FnMut(u64) -> bool) -> Verdict {
+    fn run(&mut self, limit: i64, meter: &mut Meter<'_>) -> Verdict {
         self.trail.clear();
         self.frames.clear();
         self.open.clear();
@@ -278,7 +273,7 @@ impl Disjunctive {
             }
             self.nodes += 1;
             self.work += (self.pairs.len() + self.sections.len()) as u64 / 8;
-            if stop(self.nodes()) {
+            if meter.is_over(self.nodes()) {
                 return Verdict::NodeLimit;
             }
         }

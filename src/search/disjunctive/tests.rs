@@ -4,10 +4,6 @@ use crate::search::{
     samples::{instance, interlocking, random_problem},
 };
 
-fn always(_: u64) -> bool {
-    false
-}
-
 /// The alignment, which all bodies of an unconstrained problem have.
 fn align(search: &Disjunctive) -> i64 {
     search.offered[0].modulus
@@ -36,8 +32,11 @@ fn offsets_that_could_overflow_are_left_to_the_valleys() {
         let search = Disjunctive::new(&inst);
         assert_eq!(search.is_some(), used, "2^{shift}");
         if let Some(mut search) = search {
-            assert_eq!(search.decide(u64::MAX, UNIT, &mut always), Verdict::Packed);
-            assert_eq!(search.decide((12 << shift) - 1, UNIT, &mut always), Verdict::Packed);
+            assert_eq!(search.decide(u64::MAX, UNIT, &mut Meter::unwatched()), Verdict::Packed);
+            assert_eq!(
+                search.decide((12 << shift) - 1, UNIT, &mut Meter::unwatched()),
+                Verdict::Packed
+            );
         }
         let planner = crate::Planner::new().strategy(crate::Strategy::Optimal);
         let plan = planner.plan(&problem).unwrap();
@@ -73,7 +72,7 @@ fn pairs_narrow_ranges_exactly_to_their_gaps() {
     arbtest::arbtest(|random| {
         let problem = random_problem(random)?;
         let Some(mut search) = Disjunctive::new(&instance(&problem)) else { return Ok(()) };
-        search.run(1000, |_| true);
+        search.run(1000, &mut Meter::unwatched().part(0, 0));
         for at in 0..search.pairs.len() {
             let [a, b] = search.pairs[at].bodies;
             // Steps of one pair do not count for the next.
@@ -127,7 +126,7 @@ fn packings_are_right_and_runs_leave_no_state() {
         let Some(mut search) = Disjunctive::new(&inst) else { return Ok(()) };
         let mut verdicts = Vec::new();
         for limit in inst.bound()..inst.bound() + 6 {
-            let end = search.decide(limit, 1_000_000, &mut always);
+            let end = search.decide(limit, 1_000_000, &mut Meter::unwatched());
             verdicts.push(end);
             if end == Verdict::Packed {
                 let at = |body: usize| i64::try_from(search.offsets()[body]).unwrap();
@@ -173,9 +172,12 @@ fn both_searches_agree() {
         let mut valleys = Restarts::new(&inst, 0);
         valleys.disjunctive = None;
         for limit in inst.bound()..inst.bound() + 4 {
-            let end = valleys.decide(limit, 8, u64::MAX, &mut |_| false);
+            let end = valleys.decide(limit, 8, &mut Meter::unwatched());
             let known = end != Verdict::NodeLimit;
-            assert!(!known || search.decide(limit, 1_000_000, &mut always) == end, "{problem:#?}");
+            assert!(
+                !known || search.decide(limit, 1_000_000, &mut Meter::unwatched()) == end,
+                "{problem:#?}"
+            );
         }
         Ok(())
     })
@@ -196,7 +198,7 @@ fn cycles_are_refuted_at_once() {
     let inst = instance(&problem);
     let mut search = Disjunctive::new(&inst).unwrap();
     let limit = 1_000_000_000;
-    assert_eq!(search.decide(limit, UNIT, &mut always), Verdict::Packed);
+    assert_eq!(search.decide(limit, UNIT, &mut Meter::unwatched()), Verdict::Packed);
     // Each of the three above the next.
     search.trail.clear();
     search.low.fill(0);
@@ -222,27 +224,30 @@ fn a_run_spends_its_nodes() {
         assert_eq!(search.first_run(5), first);
         for runs in 1..4 {
             let mut last = 0;
-            let end = search.decide(inst.bound(), first, &mut |nodes| {
+            let mut caller = |nodes| {
                 last = nodes;
                 false
-            });
-            assert_eq!((end, search.nodes()), (Verdict::NodeLimit, last));
+            };
+            let end = search.decide(inst.bound(), first, &mut Meter::new(&mut caller));
+            let nodes = search.nodes();
+            assert!(end == Verdict::NodeLimit && last < nodes, "{last} of {nodes}");
             // A node may count for several.
-            assert!((runs * first..runs * (first + 20)).contains(&last), "{last} of {first}");
+            assert!((runs * first..runs * (first + 20)).contains(&nodes), "{nodes} of {first}");
         }
     }
 }
 
 #[test]
-fn a_search_stops_when_stop_returns_true() {
+fn a_search_ends_when_its_caller_wants_that() {
     let problem = interlocking(9);
     let inst = instance(&problem);
     let mut search = Disjunctive::new(&inst).unwrap();
     let mut asked = Vec::new();
-    let end = search.decide(inst.bound(), 9000, &mut |nodes| {
+    let mut caller = |nodes| {
         asked.push(nodes);
         asked.len() == 3
-    });
+    };
+    let end = search.decide(inst.bound(), 9000, &mut Meter::new(&mut caller));
     assert_eq!((end, search.nodes), (Verdict::NodeLimit, 3));
     assert!(asked.is_sorted_by(|a, b| a < b) && asked[0] > 0 && asked[2] == search.nodes());
     assert!(search.work > 0);

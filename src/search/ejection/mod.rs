@@ -18,7 +18,10 @@ mod strip;
 use crate::{
     monitor::Monitor,
     search::{
-        control::descent::{Attempt, Attempts, Packer},
+        control::{
+            descent::{Attempt, Attempts, Packer},
+            meter::Meter,
+        },
         effort::ON_TOP,
         engine::{Engine, Share},
         packing::Packing,
@@ -106,8 +109,9 @@ impl Engine for Ejection {
         }
         for (nodes, enough) in [(share.nodes, 0), (all, near(packing.bound()))] {
             let nodes = before.saturating_add(nodes);
-            let attempts = Attempts { levels: &LEVELS, share: first, nodes };
-            packing.descend(self, attempts, enough, monitor);
+            let enough = enough / packing.inst.unit;
+            let attempts = Attempts { levels: &LEVELS, share: first, nodes, enough };
+            packing.descend(self, attempts, monitor);
         }
         self.nodes() - before
     }
@@ -280,9 +284,9 @@ impl Ejection {
         best
     }
 
-    /// Moves all placed bodies up or down, one after the other, each as far as the others allow, until `stop` returns
-    /// true. Of two staircases that interlock, the first is stopped by the other, which has not moved yet.
-    fn settle(&mut self, up: bool, stop: &mut impl FnMut(u64) -> bool) {
+    /// Moves all placed bodies up or down, one after the other, each as far as the others allow, until the search
+    /// must end. Of two staircases that interlock, the first is stopped by the other, which has not moved yet.
+    fn settle(&mut self, up: bool, meter: &mut Meter<'_>) {
         let mut placed: Vec<(i64, usize)> = (self.order.iter())
             .filter_map(|&body| {
                 let (offset, size) = (self.strip.offsets[body]?, self.strip.items[body].size);
@@ -311,7 +315,7 @@ impl Ejection {
                     offset = offset.max(block.high);
                 }
             }
-            if stop(self.nodes()) {
+            if meter.is_over(self.nodes()) {
                 return;
             }
             self.strip.offsets[body] = Some(offset);
@@ -319,8 +323,8 @@ impl Ejection {
     }
 
     /// Begins an attempt, with the last packing if there is one; returns the bodies that fit into no gap, or `None`
-    /// if `stop` returned true.
-    fn begin(&mut self, stop: &mut impl FnMut(u64) -> bool) -> Option<Vec<usize>> {
+    /// if the search must end before.
+    fn begin(&mut self, meter: &mut Meter<'_>) -> Option<Vec<usize>> {
         let mut waiting = Vec::new();
         if let Some(packed) = &self.packed {
             self.strip.offsets.clone_from(packed);
@@ -341,7 +345,7 @@ impl Ejection {
             if !self.place(body, if is_later { Match::Ends } else { Match::Begins }, false) {
                 waiting.push(body);
             }
-            if stop(self.nodes()) {
+            if meter.is_over(self.nodes()) {
                 return None;
             }
         }
@@ -354,7 +358,7 @@ impl Packer for Ejection {
         self.strip.work / WORK_PER_NODE
     }
 
-    fn pack(&mut self, attempt: Attempt, stop: &mut impl FnMut(u64) -> bool) -> bool {
+    fn pack(&mut self, attempt: Attempt, meter: &mut Meter<'_>) -> bool {
         // Even an attempt without a chance counts as a node.
         self.strip.work += WORK_PER_NODE;
         let limit = i64::try_from(attempt.limit).unwrap_or(i64::MAX);
@@ -365,9 +369,7 @@ impl Packer for Ejection {
         // Offsets, weights and waiting bodies are gone through.
         self.strip.work += 3 * self.strip.items.len() as u64;
         self.random = Random::new(attempt.seed);
-        let last = self.nodes().saturating_add(attempt.nodes);
-        let mut stop = |nodes| nodes >= last || stop(nodes);
-        let Some(mut waiting) = self.begin(&mut stop) else { return false };
+        let Some(mut waiting) = self.begin(meter) else { return false };
         let mut weights = self.weights.clone();
         let until_settled = self.order.len() as u64;
         let mut forced = 0;
@@ -388,13 +390,13 @@ impl Packer for Ejection {
                 }
                 forced += 1;
                 if forced % until_settled == 0 {
-                    self.settle(forced / until_settled % 2 == 1, &mut stop);
+                    self.settle(forced / until_settled % 2 == 1, meter);
                     waiting.retain(|&body| {
-                        stop(self.nodes()) || !self.place(body, Match::Either, true)
+                        meter.is_over(self.nodes()) || !self.place(body, Match::Either, true)
                     });
                 }
             }
-            if stop(self.nodes()) {
+            if meter.is_over(self.nodes()) {
                 return false;
             }
         }

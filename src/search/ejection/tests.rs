@@ -5,7 +5,10 @@ use crate::{
     Problem,
     problem::{ChunkId, Segment},
     search::{
-        control::descent::{Attempts, descend_from},
+        control::{
+            descent::{Attempts, descend},
+            threads::Incumbent,
+        },
         samples::{check_places, instance, interlocking, random_problem},
         state::{fingerprint::scramble, instance::Outline},
     },
@@ -48,8 +51,7 @@ fn packed_bodies_lie_apart_below_the_limit_at_aligned_offsets() {
         let inst = instance(&random_problem(random)?);
         let Some(mut ejection) = Ejection::new(&inst) else { return Ok(()) };
         let limit = inst.bound() + random.int_in_range(0..=3)? * inst.align;
-        let attempt = Attempt { limit, seed: random.int_in_range(0..=9)?, nodes: 100 };
-        if ejection.pack(attempt, &mut |_| false) {
+        if ejection.pack_alone(limit, random.int_in_range(0..=9)?, 100) {
             packed += 1;
             let offsets = ejection.offsets();
             check_places(&inst, ejection.height(), &offsets);
@@ -69,10 +71,9 @@ fn an_attempt_begins_with_the_last_packing() {
     arbtest::arbtest(|random| {
         let inst = instance(&random_problem(random)?);
         let Some(mut ejection) = Ejection::new(&inst) else { return Ok(()) };
-        let attempt = Attempt { limit: inst.bound() * 2, seed: 0, nodes: 100 };
-        if ejection.pack(attempt, &mut |_| false) {
+        if ejection.pack_alone(inst.bound() * 2, 0, 100) {
             let (height, offsets) = (ejection.height(), ejection.offsets());
-            assert!(ejection.pack(Attempt { limit: height, seed: 1, nodes: 1 }, &mut |_| false));
+            assert!(ejection.pack_alone(height, 1, 1));
             assert_eq!(ejection.offsets(), offsets);
             packed += usize::from(height > inst.bound());
         }
@@ -164,17 +165,18 @@ fn a_limit_below_the_only_place_of_a_body_is_not_tried_again() {
     let inst = Instance::of_outlines(&bodies, 1, false);
     let mut ejection = Ejection::new(&inst).unwrap();
     assert_eq!((inst.bound(), ejection.floor()), (9, 7));
-    let attempt = Attempt { limit: 9, seed: 0, nodes: 1000 };
-    assert!(!ejection.pack(attempt, &mut |_| false));
+    assert!(!ejection.pack_alone(9, 0, 1000));
     assert_eq!(ejection.floor(), 10);
     let before = ejection.nodes();
-    assert!(!ejection.pack(attempt, &mut |_| false));
+    assert!(!ejection.pack_alone(9, 0, 1000));
     assert_eq!(ejection.nodes(), before + 1);
-    assert!(ejection.pack(Attempt { limit: 10, ..attempt }, &mut |_| false));
+    assert!(ejection.pack_alone(10, 0, 1000));
     // No lower limit is tried.
-    let attempts = Attempts { levels: &LEVELS, share: 1000, nodes: 1_000_000 };
+    let attempts = Attempts { levels: &LEVELS, share: 1000, nodes: 1_000_000, enough: 0 };
     let before = ejection.nodes();
-    assert_eq!(descend_from(9, 10, attempts, &mut ejection, &mut |_, _| false), None);
+    let incumbent = Incumbent::new(9, 10);
+    descend(&incumbent, attempts, &mut ejection, &mut Meter::unwatched());
+    assert_eq!(incumbent.into_offsets(), None);
     assert_eq!(ejection.nodes(), before);
 }
 
@@ -192,7 +194,7 @@ fn bodies_settle_as_far_as_the_others_allow() {
                 left -= 1;
                 left == 0
             };
-            ejection.settle(up, &mut stop);
+            ejection.settle(up, &mut Meter::new(&mut stop));
             let is_stopped = left == 0;
             stopped += u32::from(is_stopped);
             moved[usize::from(up)] += u32::from(ejection.strip.offsets != before);
@@ -226,22 +228,26 @@ fn a_long_run_is_packed_close_to_the_bound_within_the_nodes() {
     let inst = instance(&run_of_lives(3000));
     let bound = inst.bound();
     let mut ejection = Ejection::new(&inst).unwrap();
-    let mut asked = Vec::new();
-    let mut stop = |nodes, best| {
-        asked.push((nodes, best));
+    let mut seen = Vec::new();
+    let incumbent = Incumbent::new(bound, bound * 11 / 10);
+    let mut caller = |nodes| {
+        seen.push((nodes, incumbent.snapshot().best));
         false
     };
     let nodes = 200_000;
-    let attempts = Attempts { levels: &LEVELS, share: ejection.share(), nodes };
-    let found = descend_from(bound, bound * 11 / 10, attempts, &mut ejection, &mut stop);
+    let attempts = Attempts { levels: &LEVELS, share: ejection.share(), nodes, enough: 0 };
+    descend(&incumbent, attempts, &mut ejection, &mut Meter::new(&mut caller));
+    let found = incumbent.into_offsets();
     let tops = found.unwrap().into_iter().zip(&inst.items).map(|(offset, item)| offset + item.size);
     let height = tops.max().unwrap();
     assert!(height * 1000 <= bound * 1025, "{height} for a bound of {bound}");
     assert!(ejection.nodes() < nodes + 1000, "{}", ejection.nodes());
-    assert!(asked.is_sorted_by(|a, b| a.0 <= b.0 && a.1 >= b.1));
+    assert!(seen.is_sorted_by(|a, b| a.0 <= b.0 && a.1 >= b.1));
     // Stopped at once, it packs nothing.
     let mut stopped = Ejection::new(&inst).unwrap();
-    assert_eq!(descend_from(bound, bound * 2, attempts, &mut stopped, &mut |_, _| true), None);
+    let incumbent = Incumbent::new(bound, bound * 2);
+    descend(&incumbent, attempts, &mut stopped, &mut Meter::new(&mut |_| true));
+    assert_eq!(incumbent.into_offsets(), None);
 }
 
 #[test]
@@ -249,8 +255,11 @@ fn staircases_that_interlock_are_packed_close_to_the_bound() {
     let inst = instance(&interlocking(60));
     let mut ejection = Ejection::new(&inst).unwrap();
     let bound = inst.bound();
-    let attempts = Attempts { levels: &LEVELS, share: ejection.share(), nodes: 60_000 };
-    let found = descend_from(bound, 2 * bound, attempts, &mut ejection, &mut |_, _| false).unwrap();
+    let (share, nodes) = (ejection.share(), 60_000);
+    let attempts = Attempts { levels: &LEVELS, share, nodes, enough: 0 };
+    let incumbent = Incumbent::new(bound, 2 * bound);
+    descend(&incumbent, attempts, &mut ejection, &mut Meter::unwatched());
+    let found = incumbent.into_offsets().unwrap();
     let tops = (0..).zip(&found).map(|(body, offset)| offset + inst.height(body));
     let height = tops.max().unwrap();
     check_places(&inst, height, &found);

@@ -8,6 +8,10 @@ use crate::{
     monitor::Monitor,
     problem::constraints::{Body, Place},
     search::{
+        control::{
+            meter::{Meter, Watch},
+            threads::Incumbent,
+        },
         effort::{Verdict, weigh},
         first_fit::Packed,
         pool_instance::PoolInstance,
@@ -306,16 +310,12 @@ impl<'a> Assignment<'a> {
         };
         let shelf = shelves.entry((bin, bodies.clone())).or_insert_with(new);
         let before = shelf.nodes();
-        let mut due = before;
-        let mut stop = |nodes: u64| {
-            let now = spent + (nodes - before);
-            if nodes < due {
-                return now >= budget;
-            }
-            due = nodes + PAUSE;
-            now >= budget || monitor.stop(now, bound, best)
-        };
-        let verdict = shelf.decide(&bins[bin], limit, nodes, &mut stop);
+        let open = Incumbent::new(0, u64::MAX);
+        let mut watch = Watch::new(monitor, &open, 1);
+        (watch.bound, watch.pool, watch.since) = (Some(bound), Some(best), before);
+        let left = budget.saturating_sub(spent);
+        let meter = &mut Meter::new(&mut watch);
+        let verdict = shelf.decide(&bins[bin], limit, nodes, &mut meter.part(spent, before + left));
         self.nodes += shelf.nodes() - before;
         self.is_stopped = self.is_stopped || self.nodes() >= self.budget || monitor.stopped();
         verdict

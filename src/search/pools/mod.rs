@@ -57,7 +57,7 @@ pub fn layout(
     observer: Observer<'_>,
 ) -> Result<Layout, PlanError> {
     let mut monitor = blocks::monitor(problem, BlockPool::of(problem), limits, observer);
-    let instance = PoolInstance::until(problem, &mut || monitor.is_overdue());
+    let instance = PoolInstance::within(problem, &mut monitor.first_budget());
     let layout_of = |places: &[_]| Layout::from_bodies(problem, instance.bodies, places);
     let mut first = first_fit::packed(&instance, &mut monitor);
     if let Ok(packed) = &first

@@ -16,7 +16,11 @@ use crate::{
     problem::constraints::Place,
     search::{
         clashes::{Clash, Clashes},
-        control::descent::{Attempt, Attempts, Packer, descend_from},
+        control::{
+            descent::{self, Attempt, Attempts, Packer},
+            meter::{Meter, Watch},
+            threads::Incumbent,
+        },
         effort::on_top,
         first_fit::Packed,
         pool_instance::{PoolInstance, Times},
@@ -166,9 +170,11 @@ impl<'a> Pairwise<'a> {
     ) {
         self.packed = best.places.iter().map(|place| place.offset.cast_signed()).collect();
         let (instance, size) = (self.instance, self.height());
-        let attempts = Attempts { levels: &LEVELS, share: self.share(), nodes };
-        let mut stop = |nodes, size| monitor.stop(nodes, bound, size) || size <= enough;
-        if let Some(offsets) = descend_from(bound, size, attempts, self, &mut stop) {
+        let attempts = Attempts { levels: &LEVELS, share: self.share(), nodes, enough };
+        let incumbent = Incumbent::new(bound, size);
+        let mut watch = Watch::new(monitor, &incumbent, 1);
+        descent::descend(&incumbent, attempts, self, &mut Meter::new(&mut watch));
+        if let Some(offsets) = incumbent.into_offsets() {
             let pools = best.places.iter().map(|place| place.pool);
             let places: Vec<Place> =
                 pools.zip(offsets).map(|(pool, offset)| Place::new(pool, offset)).collect();
@@ -287,9 +293,8 @@ impl Packer for Pairwise<'_> {
         self.nodes
     }
 
-    fn pack(&mut self, attempt: Attempt, stop: &mut impl FnMut(u64) -> bool) -> bool {
+    fn pack(&mut self, attempt: Attempt, meter: &mut Meter<'_>) -> bool {
         let limit = attempt.limit.cast_signed();
-        let last = self.nodes + attempt.nodes;
         let mut order: Vec<usize> = (0..self.packed.len()).collect();
         order.sort_by_key(|&body| self.packed[body]);
         let fits = |body: usize| self.packed[body] + self.extent(body) <= limit;
@@ -303,7 +308,7 @@ impl Packer for Pairwise<'_> {
             .map(|body| (self.weights[body], body))
             .collect();
         while let Some((_, body)) = waiting.pop() {
-            if self.nodes >= last || stop(self.nodes) {
+            if meter.is_over(self.nodes) {
                 return false;
             }
             let Some(ejected) = self.place(body, limit) else { return false };

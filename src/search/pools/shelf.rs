@@ -8,6 +8,7 @@ use crate::{
     monitor::Monitor,
     problem::constraints::{Body, TimedBox, concurrent},
     search::{
+        control::meter::Meter,
         disjunctive::{self, Disjunctive, FAR, OffsetDomain, Pair},
         effort::Verdict,
         pool_instance::{PoolInstance, Times},
@@ -136,7 +137,7 @@ impl Shelf {
         bin: &Bin,
         limit: Bytes,
         nodes: u64,
-        stop: &mut impl FnMut(u64) -> bool,
+        meter: &mut Meter<'_>,
     ) -> Verdict {
         if self.packed.as_ref().is_some_and(|&(size, _)| size <= limit) {
             return Verdict::Packed;
@@ -145,7 +146,7 @@ impl Shelf {
             return Verdict::Refuted;
         }
         let Some(search) = &mut self.search else { return Verdict::NodeLimit };
-        let verdict = search.decide(limit, nodes, stop);
+        let verdict = search.decide(limit, nodes, meter);
         match verdict {
             Verdict::Packed => {
                 let offsets = search.offsets()[..self.bodies].to_vec();

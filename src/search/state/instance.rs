@@ -10,13 +10,13 @@
 
 mod with_pins;
 
-use crate::search::sizes::PAUSE;
 use std::ops::Range;
 
 use crate::{
     Bytes, Step,
+    budget::{Budget, Stop},
     problem::{ChunkId, Problem, Segment},
-    search::Without,
+    search::{Without, sizes::WORK_PER_BODY},
 };
 pub use with_pins::Pinned;
 
@@ -184,33 +184,34 @@ impl Instance {
         Self::rounded(problem, roots, 1)
     }
 
-    /// As [`new`](Self::new), for a million bodies as well; `None` if `stop` returns true.
-    pub fn new_until(
+    /// As [`new`](Self::new), for a million bodies as well.
+    ///
+    /// # Errors
+    ///
+    /// If the budget does not suffice.
+    pub fn new_within(
         problem: &Problem,
         roots: &[ChunkId],
-        stop: &mut dyn FnMut() -> bool,
-    ) -> Option<Self> {
-        Self::rounded_until(problem, roots, 1, stop)
+        budget: &mut Budget<'_>,
+    ) -> Result<Self, Stop> {
+        Self::rounded_within(problem, roots, 1, budget)
     }
 
     /// Creates the instance with all sizes and inner offsets rounded to the nearest multiple of a
     /// grain, sizes to one grain at least. Its packings need not be packings of the problem.
     pub fn rounded(problem: &Problem, roots: &[ChunkId], grain: Bytes) -> Self {
-        let inst = Self::rounded_until(problem, roots, grain, &mut || false);
-        inst.unwrap_or_default()
+        Budget::unlimited(|budget| Self::rounded_within(problem, roots, grain, budget))
     }
 
-    fn rounded_until(
+    fn rounded_within(
         problem: &Problem,
         roots: &[ChunkId],
         grain: Bytes,
-        stop: &mut dyn FnMut() -> bool,
-    ) -> Option<Self> {
+        budget: &mut Budget<'_>,
+    ) -> Result<Self, Stop> {
         let mut bodies: Vec<Outline> = Vec::new();
-        for (at, &root) in roots.iter().enumerate() {
-            if (at as u64 + 1).is_multiple_of(PAUSE) && stop() {
-                return None;
-            }
+        for &root in roots {
+            budget.spend(WORK_PER_BODY)?;
             bodies.push(Outline { root, segments: rectangles(problem, root), fixed: None });
         }
         let alignment = problem.alignment();
@@ -228,7 +229,7 @@ impl Instance {
                 segment.high = round(segment.high).max(segment.low + grain);
             }
         }
-        Self::of_outlines_until(&bodies, alignment, ragged, stop)
+        Self::of_outlines_within(&bodies, alignment, ragged, budget)
     }
 
     /// The same problem with some stages switched off.
@@ -275,16 +276,15 @@ impl Instance {
     /// Creates the instance of bodies whose offsets are multiples of an alignment. `ragged` is true
     /// if the offsets of some of their parts are not.
     pub fn of_outlines(bodies: &[Outline], alignment: Bytes, ragged: bool) -> Self {
-        let inst = Self::of_outlines_until(bodies, alignment, ragged, &mut || false);
-        inst.unwrap_or_default()
+        Budget::unlimited(|budget| Self::of_outlines_within(bodies, alignment, ragged, budget))
     }
 
-    fn of_outlines_until(
+    fn of_outlines_within(
         bodies: &[Outline],
         alignment: Bytes,
         ragged: bool,
-        stop: &mut dyn FnMut() -> bool,
-    ) -> Option<Self> {
+        budget: &mut Budget<'_>,
+    ) -> Result<Self, Stop> {
         let closes = closes(bodies);
         let offsets = bodies.iter().filter_map(|body| body.fixed);
         let unit = bodies
@@ -304,10 +304,8 @@ impl Instance {
             high: s.high / unit,
         };
         let (mut items, mut staircases) = (Vec::new(), Vec::new());
-        for (at, Outline { root, segments, fixed }) in bodies.iter().enumerate() {
-            if (at as u64 + 1).is_multiple_of(PAUSE) && stop() {
-                return None;
-            }
+        for Outline { root, segments, fixed } in bodies {
+            budget.spend(WORK_PER_BODY)?;
             let mut parts: Vec<Part> = segments.iter().map(part).collect();
             parts.retain(|p| p.first < p.end);
             match parts[..] {
@@ -328,7 +326,7 @@ impl Instance {
         let ids = (0u32..).skip(items.len()).zip(&staircases);
         let fixed =
             ids.filter_map(|(body, &(_, _, fixed))| Some(Fixed { body, offset: fixed? / unit }));
-        Some(Self {
+        Ok(Self {
             fixed: fixed.collect(),
             pins: Vec::new(),
             exact: None,

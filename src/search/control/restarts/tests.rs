@@ -5,7 +5,7 @@ use crate::{
     Limits, Observer, Problem, Step, Strategy,
     problem::{ChunkId, Segment, constraints::PoolId},
     search::{
-        control::descent::{Attempt, Packer},
+        control::descent::Packer,
         ejection::Ejection,
         samples::{check_places, instance, interlocking},
         state::{fingerprint::scramble, instance::Outline},
@@ -20,10 +20,14 @@ fn both_searches_take_turns() {
     let mut restarts = Restarts::new(&inst, 0);
     let (mut reported, mut last, mut spent) = (Vec::new(), NodeCounts::default(), 0);
     for limit in (inst.bound()..).step_by(60) {
-        let verdict = restarts.decide(limit, 4, u64::MAX, &mut |nodes| {
-            reported.push(nodes);
-            false
-        });
+        let verdict = restarts.decide(
+            limit,
+            4,
+            &mut Meter::new(&mut |nodes| {
+                reported.push(nodes);
+                false
+            }),
+        );
         let now = restarts.spent();
         let in_disjunctive = now.in_disjunctive - last.in_disjunctive;
         let in_valleys = now.in_valleys - last.in_valleys;
@@ -138,7 +142,7 @@ fn packings_around_fixed_bodies_are_those_of_trying_all_places() {
         for inst in [alone(&inst), inst.clone()] {
             let mut restarts = Restarts { disjunctive: None, ..Restarts::new(&inst, 0) };
             for limit in (least..=limit).rev() {
-                let verdict = restarts.decide(limit, 1000, u64::MAX, &mut |_| false);
+                let verdict = restarts.decide(limit, 1000, &mut Meter::unwatched());
                 let is_packed = is_packed(limit);
                 let expected = if is_packed { Verdict::Packed } else { Verdict::Refuted };
                 assert_eq!(verdict, expected, "{fixed:?} {bodies:?} under {limit}");
@@ -152,7 +156,7 @@ fn packings_around_fixed_bodies_are_those_of_trying_all_places() {
         }
         if let Some(mut ejection) = Ejection::new(&inst) {
             for (seed, limit) in (0..).zip(least..=limit) {
-                if ejection.pack(Attempt { limit, seed, nodes: 20 }, &mut |_| false) {
+                if ejection.pack_alone(limit, seed, 20) {
                     assert!(is_packed(limit), "{fixed:?} {bodies:?} under {limit}");
                     check_places(&inst, limit, &ejection.offsets());
                     ejected += 1;
@@ -218,7 +222,7 @@ fn a_perfect_packing_around_fixed_pieces_is_found(#[values(0, 33_000, 48_000)] s
     let inst = Instance::of_outlines(&outlines, 1, false).with_pins();
     let mut restarts = Restarts::new(&inst, 0);
     let limit = 300 / inst.unit;
-    let verdict = restarts.decide(limit, 100_000, 300_000, &mut |_| false);
+    let verdict = restarts.decide(limit, 100_000, &mut Meter::unwatched().part(0, 300_000));
     assert_eq!(verdict, Verdict::Packed, "{} nodes", restarts.nodes());
     check_places(&inst, limit, restarts.offsets());
 }
@@ -260,7 +264,7 @@ fn pinned_items_are_packed_where_they_rest(
     let inst = two_fixed(low);
     let mut restarts = Restarts { disjunctive: None, ..Restarts::new(&inst, 0) };
     restarts.pin_below(most);
-    assert_eq!(restarts.decide(10, 1, u64::MAX, &mut |_| false), Verdict::Packed);
+    assert_eq!(restarts.decide(10, 1, &mut Meter::unwatched()), Verdict::Packed);
     check_places(&inst, 10, restarts.offsets());
     assert_eq!(restarts.found, found);
 }
@@ -284,7 +288,7 @@ fn what_packs_pieces_without_pins_packs_them_with_pins() {
         let inst = Instance::of_outlines(&outlines, 1, false);
         let limit = 300 / inst.unit;
         let mut search = Restarts::new(&inst, 0);
-        let verdict = search.decide(limit, 4, u64::MAX, &mut |_| false);
+        let verdict = search.decide(limit, 4, &mut Meter::unwatched());
         if verdict != Verdict::Packed {
             continue;
         }
@@ -297,7 +301,7 @@ fn what_packs_pieces_without_pins_packs_them_with_pins() {
         let Some(other) = &inst.pinned else { continue };
         let limit = 300 / inst.unit;
         let mut pinned = Restarts::new(&other.inst, 0);
-        let verdict = pinned.decide(limit, 4, u64::MAX, &mut |_| false);
+        let verdict = pinned.decide(limit, 4, &mut Meter::unwatched());
         assert_eq!(verdict, Verdict::Packed);
         check_places(&inst, limit, &pinned.original_offsets(&other.numbers));
         assert!(pinned.round <= search.round, "{} > {}", pinned.round, search.round);
@@ -318,10 +322,10 @@ fn a_guide_leads_to_a_packing() {
         let guide = guide.map(|offset| offset.map(|offset| offset / inst.unit)).collect();
         let limit = 300 / inst.unit;
         let mut search = Restarts::new(&inst, 0);
-        search.decide(limit, 1000, 20_000, &mut |_| false);
+        search.decide(limit, 1000, &mut Meter::unwatched().part(0, 20_000));
         alone += search.nodes();
         let mut search = Restarts::new(&inst, 0).guided_by(guide);
-        let verdict = search.decide(limit, 1000, 20_000, &mut |_| false);
+        let verdict = search.decide(limit, 1000, &mut Meter::unwatched().part(0, 20_000));
         assert_eq!(verdict, Verdict::Packed, "{} nodes", search.nodes());
         guided += search.nodes();
     }

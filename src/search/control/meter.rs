@@ -1,0 +1,182 @@
+//! Meters: they count the nodes of a search for those who wait for it, and end it.
+
+use crate::{
+    Bytes,
+    monitor::Monitor,
+    search::{
+        control::threads::{Incumbent, Snapshot},
+        sizes::PAUSE,
+    },
+};
+
+/// Those who wait for a search.
+pub trait Caller {
+    /// Takes note of the nodes so far; returns whether the search must end.
+    fn ends(&mut self, nodes: u64) -> bool;
+}
+
+/// Counts the nodes of a search, or of a part of one.
+pub struct Meter<'a> {
+    caller: Option<&'a mut (dyn Caller + 'a)>,
+    /// The nodes of the search that a part does not count itself.
+    before: u64,
+    /// The search ends with this many nodes.
+    last: u64,
+}
+
+impl<'a> Meter<'a> {
+    pub fn new(caller: &'a mut (dyn Caller + 'a)) -> Self {
+        Self { caller: Some(caller), before: 0, last: u64::MAX }
+    }
+
+    /// A meter of a search for which nobody waits.
+    #[cfg(test)]
+    pub fn unwatched() -> Self {
+        Self { caller: None, before: 0, last: u64::MAX }
+    }
+
+    /// The meter of a part of the search, which counts nodes of its own on top of these ones, and ends with `last` of
+    /// its own.
+    pub fn part(&mut self, before: u64, last: u64) -> Meter<'_> {
+        let before = self.before + before;
+        let caller = self.caller.as_mut().map(|caller| &mut **caller as &mut dyn Caller);
+        Meter { caller, before, last: self.last.min(before.saturating_add(last)) }
+    }
+
+    /// Returns whether the search must end with this many nodes.
+    pub fn is_over(&mut self, nodes: u64) -> bool {
+        let nodes = self.before + nodes;
+        nodes >= self.last || self.caller.as_mut().is_some_and(|caller| caller.ends(nodes))
+    }
+
+    /// The nodes that are left after these ones.
+    pub fn left(&self, nodes: u64) -> u64 {
+        self.last.saturating_sub(self.before + nodes)
+    }
+}
+
+/// The next number of nodes at which a caller looks at the limits.
+#[derive(Default)]
+struct Pace(u64);
+
+impl Pace {
+    fn is_due(&mut self, nodes: u64) -> bool {
+        let is_due = nodes >= self.0;
+        if is_due {
+            self.0 = nodes + PAUSE;
+        }
+        is_due
+    }
+}
+
+/// The caller of the planner, who sees the progress of an incumbent.
+pub struct Watch<'a, 'm> {
+    monitor: &'a mut Monitor<'m>,
+    incumbent: &'a Incumbent,
+    /// The unit of the incumbent, in bytes.
+    unit: Bytes,
+    /// The bound and the pool to report in bytes, if they are not those of the incumbent.
+    pub bound: Option<Bytes>,
+    pub pool: Option<Bytes>,
+    /// The nodes that the search had when it began.
+    pub since: u64,
+    pace: Pace,
+}
+
+impl<'a, 'm> Watch<'a, 'm> {
+    pub fn new(monitor: &'a mut Monitor<'m>, incumbent: &'a Incumbent, unit: Bytes) -> Self {
+        let pace = Pace::default();
+        Self { monitor, incumbent, unit, bound: None, pool: None, since: 0, pace }
+    }
+}
+
+impl Caller for Watch<'_, '_> {
+    fn ends(&mut self, nodes: u64) -> bool {
+        if self.pace.is_due(nodes) {
+            let Snapshot { bound, best } = self.incumbent.snapshot();
+            let nodes = nodes - self.since + self.incumbent.worker_nodes();
+            let bound = self.bound.unwrap_or(bound * self.unit);
+            self.monitor.stop(nodes, bound, self.pool.unwrap_or(best * self.unit));
+        }
+        self.monitor.stopped() || self.incumbent.is_over()
+    }
+}
+
+/// The first thread, which waits for another one.
+pub struct Worker<'a> {
+    incumbent: &'a Incumbent,
+    /// The nodes that the incumbent has counted.
+    counted: u64,
+    pace: Pace,
+}
+
+impl<'a> Worker<'a> {
+    pub fn new(incumbent: &'a Incumbent) -> Self {
+        Self { incumbent, counted: 0, pace: Pace::default() }
+    }
+}
+
+impl Caller for Worker<'_> {
+    fn ends(&mut self, nodes: u64) -> bool {
+        if self.pace.is_due(nodes) {
+            self.incumbent.help(nodes - self.counted);
+            self.counted = nodes;
+        }
+        self.incumbent.is_over()
+    }
+}
+
+#[cfg(test)]
+impl<F: FnMut(u64) -> bool> Caller for F {
+    fn ends(&mut self, nodes: u64) -> bool {
+        self(nodes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Limits, Observer, Progress};
+
+    #[test]
+    fn a_part_counts_on_top_and_ends_with_the_whole() {
+        let mut seen = Vec::new();
+        let mut caller = |nodes| {
+            seen.push(nodes);
+            nodes == 77
+        };
+        let mut meter = Meter::new(&mut caller);
+        let mut whole = meter.part(0, 100);
+        assert_eq!([whole.left(0), whole.left(30), whole.left(101)], [100, 70, 0]);
+        let mut part = whole.part(60, 50);
+        assert_eq!([part.left(0), part.part(5, 10).left(1)], [40, 9]);
+        assert_eq!(
+            [7, 17, 39, 40, 50].map(|nodes| part.is_over(nodes)),
+            [false, true, false, true, true]
+        );
+        assert!(!whole.is_over(99) && whole.is_over(100) && !meter.is_over(100));
+        // Without nodes left, nobody needs to be called.
+        assert_eq!(seen, [67, 77, 99, 99, 100]);
+    }
+
+    #[test]
+    fn the_caller_sees_the_incumbent_or_other_figures_now_and_then() {
+        let seen = std::sync::Mutex::new(Vec::new());
+        let progress = |p: &Progress| seen.lock().unwrap().push((p.nodes, p.lower_bound, p.best));
+        let incumbent = Incumbent::new(3, 10);
+        incumbent.help(1000);
+        let mut monitor = Monitor::new(&Limits::default(), Observer::default().progress(&progress));
+        let mut watch = Watch::new(&mut monitor, &incumbent, 8);
+        watch.since = 5;
+        assert!(![5, 6, 4 + PAUSE, 5 + PAUSE].map(|nodes| watch.ends(nodes)).contains(&true));
+        watch.bound = Some(1);
+        incumbent.packed(7, &[]);
+        assert!(!watch.ends(1000));
+        watch.pool = Some(2);
+        incumbent.refuted(7);
+        // What is proven ends the search at once.
+        assert!(watch.ends(1001) && watch.ends(2000));
+        let expected = [(1000, 24, 80), (1000 + PAUSE, 24, 80), (1995, 1, 56), (2995, 1, 2)];
+        assert_eq!(*seen.lock().unwrap(), expected);
+    }
+}
