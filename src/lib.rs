@@ -65,6 +65,7 @@ mod printable;
 pub mod problem;
 pub mod recompute;
 pub mod report;
+#[doc(hidden)]
 pub mod search;
 #[cfg(test)]
 #[path = "../tests/common/seeds.rs"]

@@ -12,10 +12,9 @@ use memplan::{
     export,
     import::Format,
     plan::ArenaEntry,
-    planner::{PlanFit, ReorderedPlan, TrafficReference},
+    planner::{self, PlanFit, ReorderedPlan, TrafficReference},
     problem::Pool,
     report::{self, Size},
-    search,
 };
 
 use crate::{
@@ -487,7 +486,7 @@ fn explain_capacity(
     let mut limits = args.planning.searching.limits();
     limits.time = limits.time.map(|time| time.saturating_sub(start.elapsed()));
     let found = searching(Some(capacity), |observer| {
-        search::conflict(&problem, capacity, &limits, observer)
+        planner::conflict(&problem, capacity, &limits, observer)
     });
     match found {
         Some(conflict) => {

@@ -3,9 +3,8 @@
 use std::path::Path;
 
 use memplan::{
-    Bytes, Input, InputRef, OpSequence, Plan, PlanError, Planner, Problem, Strategy,
+    Bytes, Input, InputRef, Observer, OpSequence, Plan, PlanError, Planner, Problem, Strategy,
     import::recording::Recording, lower::LoweringOptions, networks, planner::PlanFit, report,
-    search::Observer,
 };
 
 use crate::{

@@ -6,11 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use memplan::{
-    Bytes,
-    report::Size,
-    search::{Observer, Progress},
-};
+use memplan::{Bytes, Observer, Progress, report::Size};
 
 use crate::{interrupt, is_quiet};
 

@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 
 use tracing::{debug, info};
 
+pub use crate::search::{Conflict, conflict};
 pub use cache::PlanCache;
 pub use compare::{Comparison, ComparisonRow, LeftOut, Measurement};
 pub use fit::PlanFit;
