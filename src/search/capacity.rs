@@ -1,15 +1,12 @@
 //! Decides whether a problem fits into a pool of a given capacity.
 
 use crate::search::{
-    control::{
-        limit_schedule,
-        meter::Watch,
-        threads::{self, Incumbent},
-    },
+    control::{limit_schedule, meter::Watch, threads},
     cores,
     engine::Turn,
     greedy::Greedy,
     improve,
+    incumbent::Incumbent,
     packing::Packing,
     schedule::FIRST,
     sizes::LARGE,
@@ -109,7 +106,7 @@ pub(super) fn decide(
     if limit < inst.bound() {
         return Decision { bases: None, refuted: true, nodes: 0 };
     }
-    let bases = |offsets: Vec<u64>| {
+    let bases = |offsets: &[u64]| {
         let bases = offsets.iter().map(|offset| offset * inst.unit);
         inst.roots.iter().copied().zip(bases).collect()
     };
@@ -117,7 +114,7 @@ pub(super) fn decide(
     let mut packing = Packing::new(&inst, limit * inst.unit, (limit + inst.align) * inst.unit);
     let turn = Turn::first(&inst, limits.effort(), limits);
     let contracted = FIRST.run(turn, &mut packing, monitor);
-    if let Some(offsets) = packing.offsets {
+    if let Some(offsets) = packing.offsets() {
         return Decision { bases: Some(bases(offsets)), refuted: false, nodes: contracted };
     }
     let incumbent = Incumbent::new(limit, limit + inst.align);
@@ -129,6 +126,6 @@ pub(super) fn decide(
     });
     monitor.add(nodes + incumbent.worker_nodes());
     let refuted = incumbent.snapshot().bound > limit;
-    let bases = incumbent.into_offsets().filter(|_| !refuted).map(bases);
+    let bases = incumbent.into_offsets().filter(|_| !refuted).map(|offsets| bases(&offsets));
     Decision { bases, refuted, nodes: contracted + nodes }
 }

@@ -23,7 +23,7 @@ use tracing::debug;
 use crate::{
     monitor::Monitor,
     search::{
-        control::{limit_schedule::LimitSchedule, threads::Snapshot},
+        control::limit_schedule::LimitSchedule,
         engine::{Engine, Share},
         packing::Packing,
         state::instance::{Instance, Item},
@@ -108,16 +108,14 @@ pub struct Contract;
 
 impl Engine for Contract {
     fn run(&mut self, packing: &mut Packing<'_>, share: Share, monitor: &mut Monitor<'_>) -> u64 {
-        let Packing { inst, snapshot: Snapshot { bound, .. }, whole, .. } = *packing;
+        let inst = packing.inst();
         let Some(contraction) = Contraction::of(inst, monitor) else { return 0 };
         let blocks = contraction.instance(inst);
         debug!(target: "memplan::best", bodies = inst.bodies(), blocks = blocks.bodies(), "contracted");
-        // Start as if a packing one alignment above the bound were known.
-        let snapshot = Snapshot { bound, best: bound + inst.align };
-        let mut outer = Packing { inst: &blocks, snapshot, offsets: None, whole, threads: 1 };
+        let mut outer = packing.at_bound(&blocks).with_threads(1);
         let nodes = LimitSchedule.run(&mut outer, share, monitor);
-        if let Some(offsets) = outer.offsets {
-            packing.improve(contraction.offsets(&offsets));
+        if let Some(offsets) = outer.offsets() {
+            packing.improve(contraction.offsets(offsets));
         }
         nodes
     }

@@ -13,7 +13,6 @@ use crate::{
             descent::{Attempt, Attempts, Packer},
             meter::Meter,
             restarts::Restarts,
-            threads::Snapshot,
         },
         effort::{UNIT, Verdict},
         engine::{Engine, Share},
@@ -81,14 +80,13 @@ pub struct Guide;
 
 impl Engine for Guide {
     fn run(&mut self, packing: &mut Packing<'_>, share: Share, monitor: &mut Monitor<'_>) -> u64 {
-        let inst = packing.inst;
+        let inst = packing.inst();
         let Some(mut guided) = Guided::new(inst) else { return 0 };
         let nodes = share.all();
         let levels = &[if inst.fixed.is_empty() { LEVEL } else { 0 }];
         let attempts = Attempts { levels, share: nodes, nodes, enough: 0 };
         let nodes = packing.descend(&mut guided, attempts, monitor);
-        let Snapshot { bound, best } = &mut packing.snapshot;
-        *bound = guided.bound.clamp(*bound, *best);
+        packing.raise_bound(guided.bound);
         nodes
     }
 }

@@ -105,5 +105,5 @@ fn first_descent(search: &mut Search<'_, '_>, inst: &Instance, most: u64) -> u64
         return 0;
     }
     let share = Share::of(FIRST_DESCENT.min(most));
-    improve(search, inst, |packing, monitor| FirstDescent.run(packing, share, monitor))
+    improve(search, inst, 1, |packing, monitor| FirstDescent.run(packing, share, monitor))
 }

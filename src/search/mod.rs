@@ -17,6 +17,7 @@
 //! | `pool_instance`, `clashes` | the bodies of a constrained problem, and which of them clash |
 //! | `in_spans`, `time_buckets`, `clock_tree_space`, `interval_set` | the lowest free offset, in steps and in clocks |
 //! | `solution` | what a caller gets |
+//! | `incumbent` | what a search has found, shared by its threads |
 //! | `under_way` | what the stages of a search share |
 //! | `capacity`, `conflict` | whether a problem fits; chains that do not fit together |
 //! | `schedule`, `engine` | which engine improves a packing when, and with how many nodes |
@@ -62,6 +63,7 @@ mod greedy;
 mod guided;
 mod improve;
 mod in_spans;
+mod incumbent;
 mod interval_set;
 mod packing;
 mod pool_instance;

@@ -7,8 +7,8 @@ use crate::{
         control::{
             descent::{Attempts, Packer, descend},
             meter::{Meter, Watch},
-            threads::{Incumbent, Snapshot},
         },
+        incumbent::{Incumbent, Snapshot},
         solution::near,
         state::instance::Instance,
     },
@@ -16,15 +16,13 @@ use crate::{
 
 /// The best packing so far.
 pub struct Packing<'a> {
-    pub inst: &'a Instance,
+    inst: &'a Instance,
     /// The bound and the height, in units.
-    pub snapshot: Snapshot,
-    /// The offsets, in units by body, if it was found here.
-    pub offsets: Option<Vec<u64>>,
+    snapshot: Snapshot,
+    offsets: Option<Vec<u64>>,
     /// The pool to report in bytes, if the instance is only a part of the problem.
-    pub whole: Option<Bytes>,
-    /// The threads of engines that can use several.
-    pub threads: usize,
+    whole: Option<Bytes>,
+    threads: usize,
 }
 
 impl<'a> Packing<'a> {
@@ -33,6 +31,37 @@ impl<'a> Packing<'a> {
         let best = pool.div_ceil(inst.unit * inst.align) * inst.align;
         let snapshot = Snapshot { bound: bound / inst.unit, best };
         Self { inst, snapshot, offsets: None, whole: None, threads: 1 }
+    }
+
+    /// The same for engines that can use several threads.
+    pub fn with_threads(self, threads: usize) -> Self {
+        Self { threads, ..self }
+    }
+
+    /// The same for a part of a problem, whose pool in bytes is reported.
+    pub fn of_whole(self, pool: Bytes) -> Self {
+        Self { whole: Some(pool), ..self }
+    }
+
+    /// The same packing for an instance with the same unit that has a packing at the bound if this one has: as if a
+    /// packing one alignment above the bound were known.
+    pub fn at_bound<'b>(&self, inst: &'b Instance) -> Packing<'b> {
+        let bound = self.snapshot.bound;
+        let snapshot = Snapshot { bound, best: bound + inst.align };
+        Packing { inst, snapshot, offsets: None, ..*self }
+    }
+
+    pub fn inst(&self) -> &'a Instance {
+        self.inst
+    }
+
+    pub fn threads(&self) -> usize {
+        self.threads
+    }
+
+    /// The offsets, in units by body, if the packing was found here.
+    pub fn offsets(&self) -> Option<&[u64]> {
+        self.offsets.as_deref()
     }
 
     /// Returns whether no packing is smaller.
@@ -70,6 +99,12 @@ impl<'a> Packing<'a> {
         self.offsets = Some(offsets);
     }
 
+    /// Takes a better bound, in units.
+    pub fn raise_bound(&mut self, bound: u64) {
+        let Snapshot { bound: before, best } = self.snapshot;
+        self.snapshot.bound = bound.clamp(before, best);
+    }
+
     /// The results of a search that begins with this packing.
     pub fn incumbent(&self) -> Incumbent {
         let Snapshot { bound, best } = self.snapshot;
@@ -85,6 +120,22 @@ impl<'a> Packing<'a> {
         let mut watch = Watch::new(monitor, incumbent, self.inst.unit);
         watch.pool = self.whole;
         watch
+    }
+
+    /// Runs a search with at most this many nodes, which improves the incumbent and ends as soon as the meter is over;
+    /// returns its nodes.
+    pub fn search(
+        &mut self,
+        most: u64,
+        monitor: &mut Monitor<'_>,
+        search: impl FnOnce(&Incumbent, &mut Meter<'_>) -> u64,
+    ) -> u64 {
+        let incumbent = self.incumbent();
+        let mut watch = self.watch(&incumbent, monitor);
+        let nodes = search(&incumbent, &mut Meter::new(&mut watch).part(0, most));
+        monitor.add(nodes);
+        self.take(incumbent);
+        nodes
     }
 
     /// Packs all bodies below lower and lower limits; returns the nodes.

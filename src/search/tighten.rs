@@ -7,10 +7,10 @@ use crate::search::{
     control::{
         limit_schedule,
         meter::{Meter, Watch},
-        threads::Incumbent,
     },
     effort::UNIT,
     engine::Turn,
+    incumbent::Incumbent,
     packing::Packing,
     solution::Solution,
     state::instance::Instance,
@@ -121,17 +121,18 @@ pub fn tighten_and_complete(
     // The pools of the search are multiples of the step, and so is some smallest pool. The bound is
     // one as well, because the chains alive at the peak are among the roots.
     debug_assert!(solution.lower_bound.is_multiple_of(inst.unit * inst.align));
-    let mut packing = Packing::new(&inst, solution.lower_bound, solution.pool_size);
-    let is_whole = roots.len() == problem.roots().count();
-    packing.whole = (!is_whole).then_some(solution.pool_size);
-    packing.threads = limits.threads;
+    let packing = Packing::new(&inst, solution.lower_bound, solution.pool_size);
+    let mut packing = packing.with_threads(limits.threads);
+    if roots.len() < problem.roots().count() {
+        packing = packing.of_whole(solution.pool_size);
+    }
     let nodes =
         LIMITS_ALONE.run(Turn::first(&inst, limits.effort(), limits), &mut packing, monitor);
     solution.nodes = monitor.add(0);
     // A bound of some of the chains is a bound of all.
     solution.lower_bound = solution.lower_bound.max(packing.bound()).min(solution.pool_size);
     let is_over = packing.is_proven();
-    if let Some(offsets) = packing.offsets {
+    if let Some(offsets) = packing.offsets() {
         let bases = offsets.iter().map(|offset| offset * inst.unit);
         let bases: Vec<(ChunkId, Bytes)> = inst.roots.iter().copied().zip(bases).collect();
         for packing in greedy.complete(&bases, solution.lower_bound, &monitor.budget()) {

@@ -27,24 +27,23 @@ pub fn run<'a>(
     turn: Turn<'a>,
     threads: usize,
 ) -> u64 {
-    improve(search, inst, |packing, monitor| {
-        packing.threads = threads;
-        schedule.run(turn, packing, monitor)
-    })
+    improve(search, inst, threads, |packing, monitor| schedule.run(turn, packing, monitor))
 }
 
 /// Improves the solution by a packing of all chains.
 pub fn improve<'a>(
     search: &mut Search<'_, '_>,
     inst: &'a Instance,
+    threads: usize,
     pack: impl FnOnce(&mut Packing<'a>, &mut Monitor<'_>) -> u64,
 ) -> u64 {
     let Search { problem, solution, monitor, .. } = search;
-    let mut packing = Packing::new(inst, solution.lower_bound, solution.pool_size);
+    let packing = Packing::new(inst, solution.lower_bound, solution.pool_size);
+    let mut packing = packing.with_threads(threads);
     let nodes = pack(&mut packing, monitor);
     solution.nodes = monitor.add(0);
     let bound = packing.bound();
-    if let Some(offsets) = packing.offsets {
+    if let Some(offsets) = packing.offsets() {
         let mut bases = vec![0; problem.len()];
         for (root, offset) in inst.roots.iter().zip(offsets) {
             bases[root.index()] = offset * inst.unit;

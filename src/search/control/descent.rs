@@ -1,11 +1,9 @@
 //! The descent: packs all bodies below lower and lower limits.
 
 use crate::search::{
-    control::{
-        meter::Meter,
-        threads::{Incumbent, Snapshot},
-    },
+    control::meter::Meter,
     effort::UNIT,
+    incumbent::{Incumbent, Snapshot},
 };
 
 /// Packs all bodies of an instance below a limit, without proving anything.

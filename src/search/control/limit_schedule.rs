@@ -9,13 +9,10 @@
 use crate::{
     monitor::Monitor,
     search::{
-        control::{
-            meter::Meter,
-            restarts::Restarts,
-            threads::{self, Incumbent, Snapshot},
-        },
+        control::{meter::Meter, restarts::Restarts, threads},
         effort::Verdict,
         engine::{Engine, Share},
+        incumbent::{Incumbent, Snapshot},
         packing::Packing,
         state::instance::Instance,
     },
@@ -47,9 +44,9 @@ impl Engine for LimitSchedule {
     fn run(&mut self, packing: &mut Packing<'_>, share: Share, monitor: &mut Monitor<'_>) -> u64 {
         let incumbent = packing.incumbent();
         let mut watch = packing.watch(&incumbent, monitor);
-        let (inst, last) = (packing.inst, share.all());
+        let (inst, last) = (packing.inst(), share.all());
         let nodes =
-            threads::together(packing.threads, &incumbent, &mut watch, |thread, mut meter| {
+            threads::together(packing.threads(), &incumbent, &mut watch, |thread, mut meter| {
                 tighten(inst, thread, &incumbent, &mut meter.part(0, last))
             });
         monitor.add(nodes + incumbent.worker_nodes());
@@ -63,13 +60,8 @@ pub struct FirstDescent;
 
 impl Engine for FirstDescent {
     fn run(&mut self, packing: &mut Packing<'_>, share: Share, monitor: &mut Monitor<'_>) -> u64 {
-        let incumbent = packing.incumbent();
-        let mut watch = packing.watch(&incumbent, monitor);
-        let meter = &mut Meter::new(&mut watch);
-        let nodes = descend(packing.inst, &incumbent, &mut meter.part(0, share.all()));
-        monitor.add(nodes);
-        packing.take(incumbent);
-        nodes
+        let inst = packing.inst();
+        packing.search(share.all(), monitor, |incumbent, meter| descend(inst, incumbent, meter))
     }
 }
 

@@ -4,7 +4,7 @@ use crate::{
     Bytes,
     monitor::Monitor,
     search::{
-        control::threads::{Incumbent, Snapshot},
+        incumbent::{Incumbent, Snapshot},
         sizes::PAUSE,
     },
 };

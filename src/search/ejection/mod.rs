@@ -109,7 +109,7 @@ impl Engine for Ejection {
         }
         for (nodes, enough) in [(share.nodes, 0), (all, near(packing.bound()))] {
             let nodes = before.saturating_add(nodes);
-            let enough = enough / packing.inst.unit;
+            let enough = enough / packing.inst().unit;
             let attempts = Attempts { levels: &LEVELS, share: first, nodes, enough };
             packing.descend(self, attempts, monitor);
         }

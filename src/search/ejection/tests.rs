@@ -5,10 +5,8 @@ use crate::{
     Problem,
     problem::{ChunkId, Segment},
     search::{
-        control::{
-            descent::{Attempts, descend},
-            threads::Incumbent,
-        },
+        control::descent::{Attempts, descend},
+        incumbent::Incumbent,
         samples::{check_places, instance, interlocking, random_problem},
         state::{fingerprint::scramble, instance::Outline},
     },

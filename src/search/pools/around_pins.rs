@@ -64,12 +64,11 @@ pub fn tighten(
     let usual = Limits { nodes: None, ..*limits }.scaled_to_gap(bound, best, 1);
     let usual = usual.effort().saturating_mul(TIMES);
     let effort = limits.nodes.map_or(usual, |nodes| (nodes / 2).min(MAX_NODES));
-    let mut packing = Packing::new(&inst, bound, best);
-    packing.threads = limits.threads;
+    let mut packing = Packing::new(&inst, bound, best).with_threads(limits.threads);
     let turn = Turn { usual: effort.min(usual), ..Turn::first(&inst, effort, limits) };
     let nodes = AROUND_PINS.run(turn, &mut packing, monitor);
     let mut places = packed.places.clone();
-    for (root, offset) in inst.roots.iter().zip(packing.offsets.iter().flatten()) {
+    for (root, offset) in inst.roots.iter().zip(packing.offsets().into_iter().flatten()) {
         // Reserved ranges have a number that no body has.
         if let Some(place) = places.get_mut(root.index()) {
             place.offset = offset * inst.unit;

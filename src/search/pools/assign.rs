@@ -8,12 +8,10 @@ use crate::{
     monitor::Monitor,
     problem::constraints::{Body, Place},
     search::{
-        control::{
-            meter::{Meter, Watch},
-            threads::Incumbent,
-        },
+        control::meter::{Meter, Watch},
         effort::{Verdict, weigh},
         first_fit::Packed,
+        incumbent::Incumbent,
         pool_instance::PoolInstance,
         pools::{
             bins::Bin,

@@ -19,10 +19,10 @@ use crate::{
         control::{
             descent::{self, Attempt, Attempts, Packer},
             meter::{Meter, Watch},
-            threads::Incumbent,
         },
         effort::on_top,
         first_fit::Packed,
+        incumbent::Incumbent,
         pool_instance::{PoolInstance, Times},
         pools::{cliques::Graph, shelf::clashes},
         ranges::merge,
