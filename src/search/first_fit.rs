@@ -102,8 +102,7 @@ pub(super) fn packed(
     };
     let mut best: Option<Packed> = None;
     let mut failure = None;
-    let is_long = bodies.len() > LARGE && instance.streams() > 1 && instance.pools.len() == 1;
-    for &key in if is_long { &OF_MANY[..] } else { &KEYS } {
+    for &key in keys(instance) {
         let is_done = monitor.must_stop() || !monitor.has(Stage::FirstFitOrders);
         if best.is_some() && is_done {
             break;
@@ -136,6 +135,13 @@ pub(super) fn packed(
         let chunk = problem.labels().name(body.members[0].0);
         PlanError::NoPlace { chunk, size: body.extent }
     })
+}
+
+/// The keys of the orders to try.
+fn keys(instance: &PoolInstance<'_>) -> &'static [Key] {
+    let is_long = instance.bodies.len() > LARGE;
+    let is_in_one = instance.streams() > 1 && instance.pools.len() == 1;
+    if is_long && is_in_one { &OF_MANY } else { &KEYS }
 }
 
 /// Packs in one order; `None` if some body finds no place, or the search must stop.
@@ -328,6 +334,30 @@ mod tests {
         assert!(small.all(|at| in_blocks[at] == in_blocks[0]));
         let stopped = pack(&late, &order, Late::Stop, &mut none.clone());
         assert!(matches!(stopped, Err(Unpacked::Stopped)));
+    }
+
+    #[rstest]
+    #[case::many_on_streams(LARGE + 1, 2, 1, OF_MANY.len())]
+    #[case::fewer(LARGE, 2, 1, KEYS.len())]
+    #[case::on_one_stream(LARGE + 1, 1, 1, KEYS.len())]
+    #[case::in_two_pools(LARGE + 1, 2, 2, KEYS.len())]
+    fn many_bodies_on_streams_are_packed_in_fewer_orders(
+        #[case] bodies: usize,
+        #[case] streams: usize,
+        #[case] pools: usize,
+        #[case] orders: usize,
+    ) {
+        let mut problem = Problem::builder();
+        problem.streams(streams);
+        (0..pools).for_each(|at| _ = problem.pool(Pool::new(format!("pool {at}"))));
+        for at in 0..bodies as Step {
+            let chunk = problem.chunk(at..at + 1, 8);
+            if streams > 1 {
+                problem.clocks(chunk, [at, 0].into(), [at + 1, 0].into(), 0);
+            }
+        }
+        let problem = problem.build().unwrap();
+        assert_eq!(keys(&PoolInstance::of(&problem)).len(), orders);
     }
 
     /// Two streams, and a pool of which only the last 100 bytes of 64 bits are free.
