@@ -84,8 +84,8 @@ impl Engine for Guide {
         let Some(mut guided) = Guided::new(inst) else { return 0 };
         let nodes = share.all();
         let levels = &[if inst.fixed.is_empty() { LEVEL } else { 0 }];
-        let attempts = Attempts { levels, share: nodes, nodes, enough: 0 };
-        let nodes = packing.descend(&mut guided, attempts, monitor);
+        let attempts = Attempts { levels, share: nodes, enough: 0 };
+        let nodes = packing.descend(&mut guided, attempts, nodes, monitor);
         packing.raise_bound(guided.bound);
         nodes
     }

@@ -138,21 +138,14 @@ impl<'a> Packing<'a> {
         nodes
     }
 
-    /// Packs all bodies below lower and lower limits; returns the nodes.
+    /// Packs all bodies below lower and lower limits with at most this many nodes; returns the nodes.
     pub fn descend(
         &mut self,
         packer: &mut impl Packer,
         attempts: Attempts<'_>,
+        most: u64,
         monitor: &mut Monitor<'_>,
     ) -> u64 {
-        let incumbent = self.incumbent();
-        let before = packer.nodes();
-        let mut watch = self.watch(&incumbent, monitor);
-        watch.since = before;
-        descend(&incumbent, attempts, packer, &mut Meter::new(&mut watch));
-        let nodes = packer.nodes() - before;
-        monitor.add(nodes);
-        self.take(incumbent);
-        nodes
+        self.search(most, monitor, |incumbent, meter| descend(incumbent, attempts, packer, meter))
     }
 }

@@ -92,8 +92,7 @@ impl Window {
 impl Engine for PinRepair<'_> {
     fn run(&mut self, packing: &mut Packing<'_>, share: Share, monitor: &mut Monitor<'_>) -> u64 {
         let share = share.all();
-        let attempts = Attempts { levels: &[0], share, nodes: self.nodes + share, enough: 0 };
-        packing.descend(self, attempts, monitor)
+        packing.descend(self, Attempts { levels: &[0], share, enough: 0 }, share, monitor)
     }
 }
 

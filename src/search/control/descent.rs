@@ -47,22 +47,21 @@ pub struct Attempts<'a> {
     pub levels: &'a [u64],
     /// The nodes of the first attempts; later ones get more.
     pub share: u64,
-    /// The most nodes of the packer.
-    pub nodes: u64,
     /// No packing needs to be lower.
     pub enough: u64,
 }
 
-/// Packs all bodies lower and lower than the best packing, until the nodes are spent; the incumbent takes each packing.
+/// Packs all bodies lower and lower than the best packing; the incumbent takes each packing. Returns the nodes.
 pub fn descend(
     incumbent: &Incumbent,
     attempts: Attempts<'_>,
     packer: &mut impl Packer,
     meter: &mut Meter<'_>,
-) {
-    let Attempts { levels, share, nodes, enough } = attempts;
+) -> u64 {
+    let Attempts { levels, share, enough } = attempts;
     let Snapshot { bound, mut best } = incumbent.snapshot();
-    let meter = &mut meter.part(0, nodes);
+    let before = packer.nodes();
+    let meter = &mut meter.since(before);
     let mut share = share.max(UNIT);
     let (mut level, mut seed) = (0, 0);
     while best > bound.max(enough) && !meter.is_over(packer.nodes()) {
@@ -86,4 +85,5 @@ pub fn descend(
             share = share.saturating_mul(2);
         }
     }
+    packer.nodes() - before
 }

@@ -18,8 +18,8 @@ pub trait Caller {
 /// Counts the nodes of a search, or of a part of one.
 pub struct Meter<'a> {
     caller: Option<&'a mut (dyn Caller + 'a)>,
-    /// The nodes of the search that a part does not count itself.
-    before: u64,
+    /// The nodes of the search that a part does not count itself, less those that it counts from before.
+    before: i64,
     /// The search ends with this many nodes.
     last: u64,
 }
@@ -38,20 +38,28 @@ impl<'a> Meter<'a> {
     /// The meter of a part of the search, which counts nodes of its own on top of these ones, and ends with `last` of
     /// its own.
     pub fn part(&mut self, before: u64, last: u64) -> Meter<'_> {
-        let before = self.before + before;
+        self.shifted(self.before + before.cast_signed(), last)
+    }
+
+    /// The meter of a part that had counted these nodes before it began.
+    pub fn since(&mut self, nodes: u64) -> Meter<'_> {
+        self.shifted(self.before - nodes.cast_signed(), u64::MAX)
+    }
+
+    fn shifted(&mut self, before: i64, last: u64) -> Meter<'_> {
         let caller = self.caller.as_mut().map(|caller| &mut **caller as &mut dyn Caller);
-        Meter { caller, before, last: self.last.min(before.saturating_add(last)) }
+        Meter { caller, before, last: self.last.min(last.saturating_add_signed(before)) }
     }
 
     /// Returns whether the search must end with this many nodes.
     pub fn is_over(&mut self, nodes: u64) -> bool {
-        let nodes = self.before + nodes;
+        let nodes = nodes.saturating_add_signed(self.before);
         nodes >= self.last || self.caller.as_mut().is_some_and(|caller| caller.ends(nodes))
     }
 
     /// The nodes that are left after these ones.
     pub fn left(&self, nodes: u64) -> u64 {
-        self.last.saturating_sub(self.before + nodes)
+        self.last.saturating_sub(nodes.saturating_add_signed(self.before))
     }
 }
 
@@ -78,15 +86,13 @@ pub struct Watch<'a, 'm> {
     /// The bound and the pool to report in bytes, if they are not those of the incumbent.
     pub bound: Option<Bytes>,
     pub pool: Option<Bytes>,
-    /// The nodes that the search had when it began.
-    pub since: u64,
     pace: Pace,
 }
 
 impl<'a, 'm> Watch<'a, 'm> {
     pub fn new(monitor: &'a mut Monitor<'m>, incumbent: &'a Incumbent, unit: Bytes) -> Self {
         let pace = Pace::default();
-        Self { monitor, incumbent, unit, bound: None, pool: None, since: 0, pace }
+        Self { monitor, incumbent, unit, bound: None, pool: None, pace }
     }
 }
 
@@ -94,7 +100,7 @@ impl Caller for Watch<'_, '_> {
     fn ends(&mut self, nodes: u64) -> bool {
         if self.pace.is_due(nodes) {
             let Snapshot { bound, best } = self.incumbent.snapshot();
-            let nodes = nodes - self.since + self.incumbent.worker_nodes();
+            let nodes = nodes + self.incumbent.worker_nodes();
             let bound = self.bound.unwrap_or(bound * self.unit);
             self.monitor.stop(nodes, bound, self.pool.unwrap_or(best * self.unit));
         }
@@ -154,9 +160,15 @@ mod tests {
             [7, 17, 39, 40, 50].map(|nodes| part.is_over(nodes)),
             [false, true, false, true, true]
         );
-        assert!(!whole.is_over(99) && whole.is_over(100) && !meter.is_over(100));
+        assert!(!whole.is_over(99) && whole.is_over(100));
+        // One that begins with nodes of its own counts from there.
+        let mut later = whole.since(1000);
+        assert_eq!([later.left(1000), later.left(1090)], [100, 10]);
+        assert!(!later.is_over(1099) && later.is_over(1100));
+        assert!(!later.part(0, 1050).is_over(1049) && later.part(0, 1050).is_over(1050));
+        assert!(!meter.is_over(100));
         // Without nodes left, nobody needs to be called.
-        assert_eq!(seen, [67, 77, 99, 99, 100]);
+        assert_eq!(seen, [67, 77, 99, 99, 99, 49, 100]);
     }
 
     #[test]
@@ -167,8 +179,7 @@ mod tests {
         incumbent.help(1000);
         let mut monitor = Monitor::new(&Limits::default(), Observer::default().progress(&progress));
         let mut watch = Watch::new(&mut monitor, &incumbent, 8);
-        watch.since = 5;
-        assert!(![5, 6, 4 + PAUSE, 5 + PAUSE].map(|nodes| watch.ends(nodes)).contains(&true));
+        assert!(![0, 1, PAUSE - 1, PAUSE].map(|nodes| watch.ends(nodes)).contains(&true));
         watch.bound = Some(1);
         incumbent.packed(7, &[]);
         assert!(!watch.ends(1000));
@@ -176,7 +187,7 @@ mod tests {
         incumbent.refuted(7);
         // What is proven ends the search at once.
         assert!(watch.ends(1001) && watch.ends(2000));
-        let expected = [(1000, 24, 80), (1000 + PAUSE, 24, 80), (1995, 1, 56), (2995, 1, 2)];
+        let expected = [(1000, 24, 80), (1000 + PAUSE, 24, 80), (2000, 1, 56), (3000, 1, 2)];
         assert_eq!(*seen.lock().unwrap(), expected);
     }
 }

@@ -107,11 +107,11 @@ impl Engine for Ejection {
         if packing.is_near() || self.placing() > all {
             return 0;
         }
-        for (nodes, enough) in [(share.nodes, 0), (all, near(packing.bound()))] {
-            let nodes = before.saturating_add(nodes);
+        for (most, enough) in [(share.nodes, 0), (all, near(packing.bound()))] {
             let enough = enough / packing.inst().unit;
-            let attempts = Attempts { levels: &LEVELS, share: first, nodes, enough };
-            packing.descend(self, attempts, monitor);
+            let attempts = Attempts { levels: &LEVELS, share: first, enough };
+            let left = most.saturating_sub(self.nodes() - before);
+            packing.descend(self, attempts, left, monitor);
         }
         self.nodes() - before
     }

@@ -170,10 +170,11 @@ fn a_limit_below_the_only_place_of_a_body_is_not_tried_again() {
     assert_eq!(ejection.nodes(), before + 1);
     assert!(ejection.pack_alone(10, 0, 1000));
     // No lower limit is tried.
-    let attempts = Attempts { levels: &LEVELS, share: 1000, nodes: 1_000_000, enough: 0 };
+    let attempts = Attempts { levels: &LEVELS, share: 1000, enough: 0 };
     let before = ejection.nodes();
     let incumbent = Incumbent::new(9, 10);
-    descend(&incumbent, attempts, &mut ejection, &mut Meter::unwatched());
+    let mut meter = Meter::unwatched();
+    descend(&incumbent, attempts, &mut ejection, &mut meter.part(0, 1_000_000));
     assert_eq!(incumbent.into_offsets(), None);
     assert_eq!(ejection.nodes(), before);
 }
@@ -233,8 +234,9 @@ fn a_long_run_is_packed_close_to_the_bound_within_the_nodes() {
         false
     };
     let nodes = 200_000;
-    let attempts = Attempts { levels: &LEVELS, share: ejection.share(), nodes, enough: 0 };
-    descend(&incumbent, attempts, &mut ejection, &mut Meter::new(&mut caller));
+    let attempts = Attempts { levels: &LEVELS, share: ejection.share(), enough: 0 };
+    let mut meter = Meter::new(&mut caller);
+    descend(&incumbent, attempts, &mut ejection, &mut meter.part(0, nodes));
     let found = incumbent.into_offsets();
     let tops = found.unwrap().into_iter().zip(&inst.items).map(|(offset, item)| offset + item.size);
     let height = tops.max().unwrap();
@@ -253,10 +255,10 @@ fn staircases_that_interlock_are_packed_close_to_the_bound() {
     let inst = instance(&interlocking(60));
     let mut ejection = Ejection::new(&inst).unwrap();
     let bound = inst.bound();
-    let (share, nodes) = (ejection.share(), 60_000);
-    let attempts = Attempts { levels: &LEVELS, share, nodes, enough: 0 };
+    let attempts = Attempts { levels: &LEVELS, share: ejection.share(), enough: 0 };
     let incumbent = Incumbent::new(bound, 2 * bound);
-    descend(&incumbent, attempts, &mut ejection, &mut Meter::unwatched());
+    let mut meter = Meter::unwatched();
+    descend(&incumbent, attempts, &mut ejection, &mut meter.part(0, 60_000));
     let found = incumbent.into_offsets().unwrap();
     let tops = (0..).zip(&found).map(|(body, offset)| offset + inst.height(body));
     let height = tops.max().unwrap();

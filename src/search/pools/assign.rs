@@ -310,10 +310,11 @@ impl<'a> Assignment<'a> {
         let before = shelf.nodes();
         let open = Incumbent::new(0, u64::MAX);
         let mut watch = Watch::new(monitor, &open, 1);
-        (watch.bound, watch.pool, watch.since) = (Some(bound), Some(best), before);
-        let left = budget.saturating_sub(spent);
-        let meter = &mut Meter::new(&mut watch);
-        let verdict = shelf.decide(&bins[bin], limit, nodes, &mut meter.part(spent, before + left));
+        (watch.bound, watch.pool) = (Some(bound), Some(best));
+        let mut meter = Meter::new(&mut watch);
+        let mut meter = meter.part(0, budget);
+        let meter = &mut meter.part(spent, u64::MAX);
+        let verdict = shelf.decide(&bins[bin], limit, nodes, &mut meter.since(before));
         self.nodes += shelf.nodes() - before;
         self.is_stopped = self.is_stopped || self.nodes() >= self.budget || monitor.stopped();
         verdict

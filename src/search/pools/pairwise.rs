@@ -170,10 +170,11 @@ impl<'a> Pairwise<'a> {
     ) {
         self.packed = best.places.iter().map(|place| place.offset.cast_signed()).collect();
         let (instance, size) = (self.instance, self.height());
-        let attempts = Attempts { levels: &LEVELS, share: self.share(), nodes, enough };
+        let attempts = Attempts { levels: &LEVELS, share: self.share(), enough };
         let incumbent = Incumbent::new(bound, size);
         let mut watch = Watch::new(monitor, &incumbent, 1);
-        descent::descend(&incumbent, attempts, self, &mut Meter::new(&mut watch));
+        let left = nodes.saturating_sub(self.nodes);
+        descent::descend(&incumbent, attempts, self, &mut Meter::new(&mut watch).part(0, left));
         if let Some(offsets) = incumbent.into_offsets() {
             let pools = best.places.iter().map(|place| place.pool);
             let places: Vec<Place> =
