@@ -2,9 +2,9 @@
 
 Usage: python3 benches/walk.py [START]
 
-START is the file where the walk begins, `search/best.rs` by default. A call counts if a function of another file of
-`src` gets a parameter named `problem`; tests do not count. Calls are found by names, imports and `impl` blocks, so a
-method of a value counts only if no other file has one of its name.
+START is the file where the walk begins, `search/best.rs` by default. A call counts if it hands a
+problem, or a search under way with its problem, to a function of another file of `src`; tests do not count. Calls are
+found by names, imports and `impl` blocks, so a method of a value counts only if no other file has one of its name.
 """
 
 import collections
@@ -14,8 +14,8 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent / "src"
 FUNCTION = re.compile(r"\bfn (\w+)(?:<[^>(]*>)?\(([^{;]*?)\)\s*(?:->|\{|where)", re.S)
-TAKES = re.compile(r"\bproblem: &(?:mut )?(?:'\w+ )?Problem\b")
-CALL = re.compile(r"(\.)?\b(?:(\w+)::)?(\w+)\(\s*(?:self\.)?&?problem\b(?!\s*\.)")
+TAKES = re.compile(r"\b(?:problem: &(?:'\w+ )?Problem|search: &mut Search)\b")
+CALL = re.compile(r"(\.)?\b(?:(\w+)::)?(\w+)\(\s*(?:(?:self|search)\.)?(?:&mut |&)?(?:problem|search)\b(?!\s*\.)")
 BLOCK = re.compile(r"^impl(?:<[^{]*?>)? (?:[\w:]+(?:<[^{]*?>)? for )?(\w+)", re.M)
 
 
@@ -28,7 +28,7 @@ def text_of(path):
 
 def main():
     start = sys.argv[1] if len(sys.argv) > 1 else "search/best.rs"
-    paths = [p for p in ROOT.rglob("*.rs") if "tests" not in str(p) and "cli" not in p.parts]
+    paths = [p for p in ROOT.rglob("*.rs") if not {"tests", "tests.rs", "cli"} & set(p.relative_to(ROOT).parts)]
     texts = {str(p.relative_to(ROOT)): text_of(p) for p in paths}
     if start not in texts:
         sys.exit(f"walk.py: src/{start} is no file of the library; name one from src, such as search/best.rs")

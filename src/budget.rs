@@ -90,7 +90,7 @@ impl<'a> Budget<'a> {
         if self.spent <= self.pause { Ok(()) } else { self.check() }
     }
 
-    /// Reads the clock and the flag, which counts as the work between two such looks.
+    /// Reads the clock and the flag at once, which counts as [`PAUSE`] units of work.
     pub(crate) fn look(&mut self) -> Result<(), Stop> {
         self.spent = self.spent.saturating_add(PAUSE);
         self.check()

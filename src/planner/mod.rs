@@ -26,7 +26,7 @@ pub use reordered::ReorderedPlan;
 pub use traffic_baseline::TrafficReference;
 
 use crate::{
-    Bytes, InputRef, Layout, Limits, OpSequence, Plan, PlanError, PlannedChunk, Problem,
+    Bytes, InputRef, Layout, Limits, Observer, OpSequence, Plan, PlanError, PlannedChunk, Problem,
     ProblemError, SequenceError, Strategy,
     lower::{self, Grain, Lowered, LoweringOptions, Placing, lower_apart},
     plan::{PlannedBody, Scope},
@@ -37,7 +37,6 @@ use crate::{
         passes::in_passes,
     },
     problem::constraints::Pool,
-    search::Observer,
 };
 
 /// Plans with a set of options. Each has a default; a planner has no state and can be reused.

@@ -25,7 +25,7 @@ use crate::{
 /// The nodes of a tree that are visited at most; far more than a program has that runs in one line of time.
 const MAX_WORK: u64 = 100_000_000;
 
-/// The work for a box, which is added to a tree or looked up there.
+/// The work of adding a box to a tree, or of looking it up.
 const WORK_PER_BOX: usize = 4;
 
 /// The chunks whose begins are compared with those of a few others, and the chunks after and before each that are
@@ -45,7 +45,7 @@ impl Problem {
 
     /// The same, computed once.
     pub(crate) fn linear(&self) -> Option<&Self> {
-        self.linear_within(&mut Budget::default()).ok().flatten()
+        Budget::unlimited(|budget| self.linear_within(budget))
     }
 
     /// The same, within a budget.
@@ -59,16 +59,27 @@ impl Problem {
             Some(constraints) => {
                 budget.look()?;
                 let boxes = in_steps(&self.all_boxes(), budget)?;
+                let linear =
+                    boxes.as_ref().and_then(|boxes| self.on_one_stream(constraints, boxes));
                 budget.look()?;
-                boxes.and_then(|boxes| self.with_boxes(constraints, &boxes))
+                let is_same = |linear: &Self| {
+                    let mut ids = self.ids();
+                    ids.all(|chunk| linear.link(chunk) == self.link(chunk))
+                        && Some(linear.all_boxes()) == boxes
+                };
+                linear.and_then(|linear| linear.finish().ok()).filter(is_same)
             }
             None => None,
         };
         Ok(extra.linear.get(|| linear).as_ref())
     }
 
-    /// The problem on one stream, if it has these boxes there.
-    fn with_boxes(&self, constraints: &Constraints, boxes: &[TimedBoxes]) -> Option<Self> {
+    /// The problem on one stream, with the lives that follow from these boxes there.
+    fn on_one_stream(
+        &self,
+        constraints: &Constraints,
+        boxes: &[TimedBoxes],
+    ) -> Option<ProblemBuilder> {
         let mut linear = Self::builder().alignment(self.alignment).padding(self.padding);
         let mut ends: Vec<Step> = vec![0; self.len()];
         let mut begins: Vec<Step> = vec![0; self.len()];
@@ -101,10 +112,7 @@ impl Problem {
                 linear.request(Request { overwriter, overwritten, offset, below, required });
             }
         }
-        let linear = linear.finish().ok()?;
-        let is_same = self.ids().all(|chunk| linear.link(chunk) == self.link(chunk))
-            && linear.all_boxes() == boxes;
-        is_same.then_some(linear)
+        Some(linear)
     }
 
     /// Returns true if two begins are found soon of which each has a predecessor that the other does not have. This
@@ -236,12 +244,13 @@ fn in_steps(
         let end: Clock = [first(&one.end)].into();
         (begin < end).then(|| TimedBox { begin, end, bytes: one.bytes.clone() })
     };
-    let own_in_steps = |own: &TimedBoxes| {
+    let mut all = Vec::with_capacity(boxes.len());
+    for own in boxes {
         budget.spend(WORK_PER_BOX)?;
-        Ok(own.iter().map(in_steps).collect())
-    };
-    // Of a list with an error, that comes first.
-    boxes.iter().map(own_in_steps).collect::<Result<Vec<_>, _>>().map(|b| b.into_iter().collect())
+        let Some(own) = own.iter().map(in_steps).collect() else { return Ok(None) };
+        all.push(own);
+    }
+    Ok(Some(all))
 }
 
 /// The latest, stream by stream, of the ends in a tree that are over at a moment.

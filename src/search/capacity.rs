@@ -54,7 +54,7 @@ pub(super) fn fits_monitored(
         let mut search = Search { problem, greedy, solution: &mut solution, monitor };
         search.pack(orders, capacity);
         // A problem that is too large to be searched whole fits if its best packing does.
-        let is_open = search.solution.pool_size > capacity && !search.monitor.stopped();
+        let is_open = search.solution.pool_size > capacity && !search.monitor.must_stop();
         if roots.len() > LARGE && is_open {
             improve::search(&mut search, limits);
         }
@@ -122,7 +122,7 @@ pub(super) fn decide(
     (watch.bound, watch.pool) = (Some(inst.bound() * inst.unit), Some(capacity));
     let last = limits.effort().saturating_sub(contracted);
     let nodes = threads::together(limits.threads, &incumbent, &mut watch, |thread, mut meter| {
-        limit_schedule::ask(&inst, thread, &incumbent, &mut meter.part(0, last))
+        limit_schedule::decide(&inst, thread, &incumbent, &mut meter.part(0, last))
     });
     monitor.add(nodes + incumbent.worker_nodes());
     let refuted = incumbent.snapshot().bound > limit;

@@ -47,7 +47,11 @@ impl Overlap<'_> {
 }
 
 /// The nodes that are visited to find what is alive together with a box, on average, once all boxes lie in one
-/// pool. An error if the budget does not suffice.
+/// pool.
+///
+/// # Errors
+///
+/// If the budget does not suffice.
 pub(super) fn visited(
     boxes: &[TimedBoxes],
     places: &[Vec<usize>],

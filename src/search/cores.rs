@@ -73,7 +73,7 @@ pub fn search_cores(search: &mut Search<'_, '_>, roots: &[ChunkId], nodes: u64, 
     if !search.solution.is_near() {
         let orders = search.greedy.more_orders();
         search.pack(orders, search.solution.lower_bound);
-        if search.monitor.stopped() {
+        if search.monitor.must_stop() {
             return;
         }
     }

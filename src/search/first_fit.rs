@@ -139,9 +139,9 @@ pub(super) fn packed(
 
 /// The keys of the orders to try.
 fn keys(instance: &PoolInstance<'_>) -> &'static [Key] {
-    let is_long = instance.bodies.len() > LARGE;
-    let is_in_one = instance.streams() > 1 && instance.pools.len() == 1;
-    if is_long && is_in_one { &OF_MANY } else { &KEYS }
+    let are_many = instance.bodies.len() > LARGE;
+    let is_slow = instance.streams() > 1 && instance.pools.len() == 1;
+    if are_many && is_slow { &OF_MANY } else { &KEYS }
 }
 
 /// Packs in one order; `None` if some body finds no place, or the search must stop.
@@ -318,7 +318,7 @@ mod tests {
             let Ok(places) = pack(instance, &order, Late::Finish, &mut budget) else { panic!() };
             places
         };
-        // The first look comes before all bodies, the second after these.
+        // The first look comes before all bodies, the second after 64.
         let places = finished(&instance, Budget::of_looks(2));
         let whole = finished(&instance, Budget::default());
         let (first, rest) = order.split_at(64);

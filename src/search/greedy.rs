@@ -254,11 +254,11 @@ impl<'a> Greedy<'a> {
             let base = kept(b).unwrap_or_else(|| self.occupancy.lowest(segments, self.problem));
             bases[b] = base;
             self.occupancy.take(segments, base);
+            let work = self.occupancy.work - before + WORK_PER_BODY as u64;
+            self.work += work;
             if base.saturating_add(self.bodies[b].size) >= below {
                 return Ok(None);
             }
-            let work = self.occupancy.work - before + WORK_PER_BODY as u64;
-            self.work += work;
             budget.spend(usize::try_from(work).unwrap_or(usize::MAX))?;
         }
         Ok(Some(bases))

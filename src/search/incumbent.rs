@@ -46,7 +46,7 @@ impl Incumbent {
     }
 
     /// Returns whether bound and best have met.
-    pub fn is_solved(&self) -> bool {
+    fn is_solved(&self) -> bool {
         let Snapshot { bound, best } = self.snapshot();
         bound >= best
     }
@@ -63,6 +63,7 @@ impl Incumbent {
     /// Records a packing if it is smaller than the best.
     pub fn packed(&self, size: u64, offsets: &[u64]) {
         let mut held = self.offsets.lock().unwrap_or_else(PoisonError::into_inner);
+        let size = size.max(self.snapshot().bound);
         if size < self.best.load(Ordering::Relaxed) {
             *held = Some(offsets.to_vec());
             self.best.store(size, Ordering::Relaxed);

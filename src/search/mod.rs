@@ -193,7 +193,7 @@ fn repair_if_large(
 
 fn search(problem: &Problem, solution: &mut Solution, limits: &Limits, monitor: &mut Monitor<'_>) {
     if solution.pool_size > solution.lower_bound
-        && !monitor.stopped()
+        && !monitor.must_stop()
         && let Some(greedy) = Greedy::within(problem, solution, monitor)
     {
         let (enough, before) = (solution.lower_bound, solution.pool_size);
@@ -203,7 +203,8 @@ fn search(problem: &Problem, solution: &mut Solution, limits: &Limits, monitor: 
         if search.solution.pool_size < before {
             repair_if_large(problem, search.solution, limits, search.monitor);
         }
-        if search.solution.pool_size > enough && !search.monitor.stopped() && limits.effort() > 0 {
+        if search.solution.pool_size > enough && !search.monitor.must_stop() && limits.effort() > 0
+        {
             improve::search(&mut search, limits);
         }
     }

@@ -43,8 +43,7 @@ impl<'a> Packing<'a> {
         Self { whole: Some(pool), ..self }
     }
 
-    /// The same packing for an instance with the same unit that has a packing at the bound if this one has: as if a
-    /// packing one alignment above the bound were known.
+    /// Begins with another instance of the same unit, as if a packing one alignment above the bound were known.
     pub fn at_bound<'b>(&self, inst: &'b Instance) -> Packing<'b> {
         let bound = self.snapshot.bound;
         let snapshot = Snapshot { bound, best: bound + inst.align };

@@ -82,7 +82,7 @@ fn tighten_and_settle(
     nodes: u64,
 ) -> u64 {
     let Search { problem, greedy, solution, monitor } = search;
-    if incumbent.is_over() || monitor.stopped() {
+    if incumbent.is_over() || monitor.must_stop() {
         return 0;
     }
     let mut watch = Watch::new(monitor, &incumbent, inst.unit);

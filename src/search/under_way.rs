@@ -17,8 +17,8 @@ pub(super) struct Search<'a, 'm> {
 
 impl Search<'_, '_> {
     /// Returns whether the pool is proven the smallest or the search must end.
-    pub fn is_over(&self) -> bool {
-        self.solution.pool_size == self.solution.lower_bound || self.monitor.stopped()
+    pub fn is_over(&mut self) -> bool {
+        self.solution.pool_size == self.solution.lower_bound || self.monitor.must_stop()
     }
 
     /// Packs greedily in one order after the other, until a pool is small enough.

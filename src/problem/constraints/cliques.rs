@@ -129,7 +129,11 @@ pub(super) fn heaviest_cut(lives: &Lifetimes, weights: &[Bytes]) -> Vec<usize> {
 }
 
 /// The heaviest set found of boxes any two of which may be alive together, by index. Lifetimes and weights are
-/// those of boxes in order of the sums of their begins. An error if the budget ends before.
+/// those of boxes in order of the sums of their begins.
+///
+/// # Errors
+///
+/// If the budget ends before.
 pub(super) fn heaviest_clique(
     lives: &Lifetimes,
     weights: &[Bytes],

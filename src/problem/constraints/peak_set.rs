@@ -73,8 +73,8 @@ impl Earlier {
 }
 
 impl Problem {
-    /// The heaviest peak set of a constrained problem. On several streams, it may be a lighter one if the budget
-    /// does not suffice, which is an error.
+    /// The heaviest peak set of a constrained problem. On several streams, it may return a lighter one, as an
+    /// error, if the budget does not suffice.
     pub(crate) fn peak_set_of_bodies(&self, budget: &mut Budget<'_>) -> Result<PeakSet, PeakSet> {
         // In steps, the peak is found whatever the number of chunks, and pins and reserved ranges count.
         if let Ok(Some(linear)) = self.linear_within(budget) {

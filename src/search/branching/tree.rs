@@ -54,7 +54,7 @@ pub struct Tree {
     candidates: Vec<Candidate>,
     /// The number of choices tried, in all runs.
     pub nodes: u64,
-    /// A run ends with this many choices.
+    /// A run ends once this many choices are tried.
     pub last: u64,
 }
 

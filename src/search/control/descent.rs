@@ -11,10 +11,10 @@ pub trait Packer {
     /// The number of nodes so far; one takes about as long as a node of the search tree.
     fn nodes(&self) -> u64;
 
-    /// Packs all bodies below a limit, perhaps beginning with the last packing. Returns false if it must end before.
+    /// Packs all bodies below a limit, perhaps beginning with the last packing. Returns false if the meter ends it first.
     fn pack(&mut self, attempt: Attempt, meter: &mut Meter<'_>) -> bool;
 
-    /// The same for nobody who waits, with this many nodes.
+    /// The same without a caller, with at most this many nodes.
     #[cfg(test)]
     fn pack_alone(&mut self, limit: u64, seed: u64, nodes: u64) -> bool {
         let last = self.nodes().saturating_add(nodes);

@@ -61,7 +61,8 @@ pub struct FirstDescent;
 impl Engine for FirstDescent {
     fn run(&mut self, packing: &mut Packing<'_>, share: Share, monitor: &mut Monitor<'_>) -> u64 {
         let inst = packing.inst();
-        packing.search(share.all(), monitor, |incumbent, meter| descend(inst, incumbent, meter))
+        packing
+            .search(share.all(), monitor, |incumbent, meter| first_descent(inst, incumbent, meter))
     }
 }
 
@@ -114,7 +115,7 @@ pub fn tighten(inst: &Instance, thread: u64, incumbent: &Incumbent, meter: &mut 
 
 /// Packs everything below lower and lower limits in the middle of the gap, each for a few rounds: the best packing of a
 /// short search is seldom near the bound. Proves nothing. Returns the nodes.
-fn descend(inst: &Instance, incumbent: &Incumbent, meter: &mut Meter<'_>) -> u64 {
+fn first_descent(inst: &Instance, incumbent: &Incumbent, meter: &mut Meter<'_>) -> u64 {
     let Snapshot { bound, mut best } = incumbent.snapshot();
     let mut rounds = Restarts::new(inst, 0);
     let mut level = 0;
@@ -133,7 +134,7 @@ fn descend(inst: &Instance, incumbent: &Incumbent, meter: &mut Meter<'_>) -> u64
 }
 
 /// Decides by search whether everything fits under one limit, the bound on the incumbent, and writes the answer to it.
-pub fn ask(inst: &Instance, thread: u64, incumbent: &Incumbent, meter: &mut Meter<'_>) -> u64 {
+pub fn decide(inst: &Instance, thread: u64, incumbent: &Incumbent, meter: &mut Meter<'_>) -> u64 {
     let mut rounds = Restarts::new(inst, thread);
     let limit = incumbent.snapshot().bound;
     let mut share = SHARE;

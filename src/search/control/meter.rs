@@ -1,4 +1,4 @@
-//! Meters: they count the nodes of a search for those who wait for it, and end it.
+//! Meters: each ends a search once its nodes are spent or its caller ends it.
 
 use crate::{
     Bytes,
@@ -9,16 +9,16 @@ use crate::{
     },
 };
 
-/// Those who wait for a search.
+/// The caller of a search, which sees its nodes and may end it.
 pub trait Caller {
-    /// Takes note of the nodes so far; returns whether the search must end.
+    /// Records the nodes so far; returns whether the search must end.
     fn ends(&mut self, nodes: u64) -> bool;
 }
 
-/// Counts the nodes of a search, or of a part of one.
+/// Ends a search, or a part of one, at a number of nodes.
 pub struct Meter<'a> {
-    caller: Option<&'a mut (dyn Caller + 'a)>,
-    /// The nodes of the search that a part does not count itself, less those that it counts from before.
+    caller: &'a mut (dyn Caller + 'a),
+    /// Added to the nodes of a part, this gives those of the search; negative if the part had nodes before.
     before: i64,
     /// The search ends with this many nodes.
     last: u64,
@@ -26,17 +26,16 @@ pub struct Meter<'a> {
 
 impl<'a> Meter<'a> {
     pub fn new(caller: &'a mut (dyn Caller + 'a)) -> Self {
-        Self { caller: Some(caller), before: 0, last: u64::MAX }
+        Self { caller, before: 0, last: u64::MAX }
     }
 
-    /// A meter of a search for which nobody waits.
+    /// A meter whose caller never ends the search.
     #[cfg(test)]
     pub fn unwatched() -> Self {
-        Self { caller: None, before: 0, last: u64::MAX }
+        Self::new(Box::leak(Box::new(|_: u64| false)))
     }
 
-    /// The meter of a part of the search, which counts nodes of its own on top of these ones, and ends with `last` of
-    /// its own.
+    /// The meter of a part that starts at zero after `before` nodes, and ends at `last` nodes of its own.
     pub fn part(&mut self, before: u64, last: u64) -> Meter<'_> {
         self.shifted(self.before + before.cast_signed(), last)
     }
@@ -47,14 +46,14 @@ impl<'a> Meter<'a> {
     }
 
     fn shifted(&mut self, before: i64, last: u64) -> Meter<'_> {
-        let caller = self.caller.as_mut().map(|caller| &mut **caller as &mut dyn Caller);
-        Meter { caller, before, last: self.last.min(last.saturating_add_signed(before)) }
+        let last = self.last.min(last.saturating_add_signed(before));
+        Meter { caller: self.caller, before, last }
     }
 
     /// Returns whether the search must end with this many nodes.
     pub fn is_over(&mut self, nodes: u64) -> bool {
         let nodes = nodes.saturating_add_signed(self.before);
-        nodes >= self.last || self.caller.as_mut().is_some_and(|caller| caller.ends(nodes))
+        nodes >= self.last || self.caller.ends(nodes)
     }
 
     /// The nodes that are left after these ones.
@@ -63,7 +62,7 @@ impl<'a> Meter<'a> {
     }
 }
 
-/// The next number of nodes at which a caller looks at the limits.
+/// The next number of nodes at which a caller checks the limits.
 #[derive(Default)]
 struct Pace(u64);
 
@@ -77,7 +76,7 @@ impl Pace {
     }
 }
 
-/// The caller of the planner, who sees the progress of an incumbent.
+/// Reports an incumbent to the monitor, and ends the search when the monitor stops it or nothing is left to search.
 pub struct Watch<'a, 'm> {
     monitor: &'a mut Monitor<'m>,
     incumbent: &'a Incumbent,
@@ -101,14 +100,15 @@ impl Caller for Watch<'_, '_> {
         if self.pace.is_due(nodes) {
             let Snapshot { bound, best } = self.incumbent.snapshot();
             let nodes = nodes + self.incumbent.worker_nodes();
-            let bound = self.bound.unwrap_or(bound * self.unit);
-            self.monitor.stop(nodes, bound, self.pool.unwrap_or(best * self.unit));
+            let bound = self.bound.unwrap_or_else(|| bound * self.unit);
+            let pool = self.pool.unwrap_or_else(|| best * self.unit);
+            self.monitor.stop(nodes, bound, pool);
         }
         self.monitor.stopped() || self.incumbent.is_over()
     }
 }
 
-/// The first thread, which waits for another one.
+/// The caller of a thread other than the first, which adds its nodes to the incumbent.
 pub struct Worker<'a> {
     incumbent: &'a Incumbent,
     /// The nodes that the incumbent has counted.
@@ -167,7 +167,7 @@ mod tests {
         assert!(!later.is_over(1099) && later.is_over(1100));
         assert!(!later.part(0, 1050).is_over(1049) && later.part(0, 1050).is_over(1050));
         assert!(!meter.is_over(100));
-        // Without nodes left, nobody needs to be called.
+        // Once the nodes are spent, the caller is not called.
         assert_eq!(seen, [67, 77, 99, 99, 99, 49, 100]);
     }
 

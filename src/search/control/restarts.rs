@@ -151,24 +151,15 @@ impl<'a> Restarts<'a> {
 
     /// Searches under a limit for this many rounds, or until the meter ends it.
     pub fn decide(&mut self, limit: u64, rounds: u64, meter: &mut Meter<'_>) -> Verdict {
-        if meter.is_over(self.nodes()) {
-            return Verdict::NodeLimit;
-        }
         let before = self.spent();
         let mut run = self.disjunctive.as_ref().map_or(0, |search| search.first_run(rounds));
         let mut round = 0;
-        while round < rounds {
+        while round < rounds && !meter.is_over(self.nodes()) {
             let verdict = if self.is_disjunctive_due(before) {
                 let verdict = self.run_disjunctive(limit, run, meter);
                 run = run.saturating_mul(4);
-                if meter.is_over(self.nodes()) {
-                    return verdict;
-                }
                 verdict
             } else {
-                if meter.is_over(self.nodes()) {
-                    break;
-                }
                 round += 1;
                 self.run_rounds(limit, luby(round.div_ceil(LAP)), meter)
             };

@@ -174,7 +174,12 @@ impl<'a> Pairwise<'a> {
         let incumbent = Incumbent::new(bound, size);
         let mut watch = Watch::new(monitor, &incumbent, 1);
         let left = nodes.saturating_sub(self.nodes);
-        descent::descend(&incumbent, attempts, self, &mut Meter::new(&mut watch).part(0, left));
+        descent::descend(
+            &incumbent,
+            attempts,
+            self,
+            &mut Meter::new(&mut watch).part(self.nodes, left),
+        );
         if let Some(offsets) = incumbent.into_offsets() {
             let pools = best.places.iter().map(|place| place.pool);
             let places: Vec<Place> =
