@@ -2,9 +2,9 @@
 
 Usage: python3 benches/walk.py [START]
 
-START is the file where the walk begins, `search/best.rs` by default. A call counts if it hands a
-problem, or a search under way with its problem, to a function of another file of `src`; tests do not count. Calls are
-found by names, imports and `impl` blocks, so a method of a value counts only if no other file has one of its name.
+START is the file where the walk begins, `search/best.rs` by default. A call counts if it hands a problem, or a search
+under way with its problem, to a function of another file of `src`; tests do not count. Calls are found by names, imports
+and `impl` blocks, so a method of a value counts only if no other file has one of its name.
 """
 
 import collections

@@ -62,7 +62,7 @@ impl<'a> Budget<'a> {
         Self { most, pause: self.pause.min(most), ..self }
     }
 
-    /// What is left of this budget, but no longer than a time.
+    /// The rest of this budget, for at most this time.
     pub(crate) fn within(&self, time: Option<Duration>) -> Self {
         let end = time.and_then(|time| Instant::now().checked_add(time));
         let until = self.until.into_iter().chain(end).min();

@@ -66,8 +66,8 @@ impl Strategy {
         let monitor = blocks::monitor(problem, block_pool, limits, observer);
         // Finding one line of time and the bound that a plan has may take half of the limit.
         let half = || limits.time.map(|time| (time / 2).saturating_sub(start.elapsed()));
-        let half = || monitor.first_budget().within(half());
-        let (problem, block_pool) = match problem.linear_within(&mut half()) {
+        let budget = || monitor.first_budget().within(half());
+        let (problem, block_pool) = match problem.linear_within(&mut budget()) {
             Ok(Some(linear)) => (linear, BlockPool::of(linear)),
             _ => (problem, block_pool),
         };
@@ -92,7 +92,7 @@ impl Strategy {
                 return Ok(layout);
             }
         }
-        let peak_set = problem.peak_set_within(&mut half());
+        let peak_set = problem.peak_set_within(&mut budget());
         let bound = peak_set.bytes;
         let limits = &limits.after(start);
         let layout = match blocks::layout_if_late(problem, block_pool, &monitor) {

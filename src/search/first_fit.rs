@@ -174,7 +174,7 @@ fn figures_of(instance: &PoolInstance<'_>, body: &Body, boxes: &[TimedBox]) -> F
     }
 }
 
-/// Placing a box takes at most about as long as this much work.
+/// The work of placing a box.
 const WORK_PER_BOX: usize = 256;
 
 /// The way in which a packing ends for which there is no time.

@@ -155,7 +155,7 @@ impl<'a> Greedy<'a> {
     }
 
     /// Keeps some offsets, given by body, and places the others around them in an order; returns the
-    /// offsets by body. Errors are those of [`pack`](Self::pack); `None` if bodies end above 64 bits.
+    /// offsets by body. It fails as [`pack`](Self::pack) does; `None` if a body ends above 64 bits.
     pub(super) fn pack_around(
         &mut self,
         key: Key,

@@ -25,7 +25,7 @@ pub const PAUSE: u64 = 256;
 /// Bodies, pairs or runs of bytes that are examined in the time of a node.
 pub const WORK_PER_NODE: u64 = 64;
 
-/// Placing a body takes at least as long as examining this many runs of bytes, even where nothing is taken.
+/// The work of reading or placing a body, in runs of bytes examined, even where nothing is taken.
 pub const WORK_PER_BODY: usize = 64;
 
 /// Bodies that cover more sections than this, all added up, take too much memory.

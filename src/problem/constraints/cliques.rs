@@ -129,7 +129,7 @@ pub(super) fn heaviest_cut(lives: &Lifetimes, weights: &[Bytes]) -> Vec<usize> {
 }
 
 /// The heaviest set found of boxes any two of which may be alive together, by index. Lifetimes and weights are
-/// those of boxes in order of the sums of their begins.
+/// given for boxes in order of the sums of their begins.
 ///
 /// # Errors
 ///

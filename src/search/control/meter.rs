@@ -18,7 +18,7 @@ pub trait Caller {
 /// Ends a search, or a part of one, at a number of nodes.
 pub struct Meter<'a> {
     caller: &'a mut (dyn Caller + 'a),
-    /// Added to the nodes of a part, this gives those of the search; negative if the part had nodes before.
+    /// The nodes of the search less the nodes of the part; negative if the part had nodes before it began.
     before: i64,
     /// The search ends with this many nodes.
     last: u64,
@@ -82,7 +82,7 @@ pub struct Watch<'a, 'm> {
     incumbent: &'a Incumbent,
     /// The unit of the incumbent, in bytes.
     unit: Bytes,
-    /// The bound and the pool to report in bytes, if they are not those of the incumbent.
+    /// The bound and the pool to report instead of the incumbent's, in bytes.
     pub bound: Option<Bytes>,
     pub pool: Option<Bytes>,
     pace: Pace,
@@ -185,7 +185,7 @@ mod tests {
         assert!(!watch.ends(1000));
         watch.pool = Some(2);
         incumbent.refuted(7);
-        // What is proven ends the search at once.
+        // A proof ends the search at once.
         assert!(watch.ends(1001) && watch.ends(2000));
         let expected = [(1000, 24, 80), (1000 + PAUSE, 24, 80), (2000, 1, 56), (3000, 1, 2)];
         assert_eq!(*seen.lock().unwrap(), expected);

@@ -238,7 +238,7 @@ fn a_run_spends_its_nodes() {
 }
 
 #[test]
-fn a_search_ends_when_its_caller_wants_that() {
+fn a_search_ends_when_its_caller_ends_it() {
     let problem = interlocking(9);
     let inst = instance(&problem);
     let mut search = Disjunctive::new(&inst).unwrap();
