@@ -45,7 +45,7 @@ impl Default for Limits {
     /// Allows 50 000 nodes (some hundredths of a second) and 75 000 more for each percent by which the
     /// first packings exceed the lower bound, up to 1.5 million. Large problems, where a node takes
     /// longer, get fewer, but never less than 50 000; those of more than 1000 chains get 200 000 more. If
-    /// that leaves a problem more than a percent above the bound, up to 6 million follow for a search of
+    /// that leaves a problem more than a percent above the bound, up to 3.2 million follow for a search of
     /// another kind. No time limit; one thread.
     fn default() -> Self {
         Self {

@@ -11,7 +11,7 @@
 //! pairs, and the pairs are counted beforehand, so that the choice does not depend on a clock. The free list
 //! counts its work and gives up after one or two tenths of a second. Above 200 000 chains, the search runs
 //! only if an effort or a time is given. With a time limit, no candidate starts that would exceed it if it
-//! took as long as the slowest so far. The first one may exceed it by less than a tenth of a second; if that is not
+//! took as long as the slowest so far. The first one may exceed it by a fifth of a second; if that is not
 //! enough, or the search is cancelled, every size is rounded up to a class, and the chunks of a class share
 //! blocks.
 //!
