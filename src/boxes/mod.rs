@@ -1,5 +1,5 @@
-//! The bytes that each chunk needs at each time, as a plan lists them. What pictures draw are the pieces of these
-//! boxes, because chunks share bytes with their parts.
+//! The bytes that each chunk needs at each time, according to a plan, as boxes. Pictures draw the
+//! visible pieces of these boxes, because chunks share bytes with their parts.
 
 mod visible;
 
@@ -31,8 +31,8 @@ impl PlacedBox {
 /// The boxes of the chunks of a plan.
 pub(crate) struct Boxes<'a> {
     plan: &'a Plan,
-    /// By chunk: the bytes that overwriters take from it before its end, from the step on in which they have these to
-    /// themselves.
+    /// Sorted by chunk: the bytes that overwriters take from a chunk before its end, from the step in which they no
+    /// longer share them.
     taken: Vec<(usize, PlacedBox)>,
 }
 
@@ -42,7 +42,7 @@ impl<'a> Boxes<'a> {
             let link = chunk.overwrites.filter(|_| chunk.size > 0)?;
             let old = plan.chunks.get(link.chunk)?;
             let begin = plan.own_begin(chunk);
-            // The padding goes with the last byte.
+            // An overwriter of the last byte takes the padding too.
             let last = old.offset.saturating_add(old.size);
             let high = chunk.offset.saturating_add(chunk.size);
             let high = if high >= last { plan.end_of(old) } else { high };
@@ -54,9 +54,9 @@ impl<'a> Boxes<'a> {
         Self { plan, taken }
     }
 
-    /// The boxes of a chunk by step and then by byte, from the step where it has its bytes to itself; bytes that the
-    /// chunk under it does not need are its own one step earlier. It has no boxes if it has no bytes or never has them
-    /// to itself. No two of them share a byte in a step.
+    /// The boxes of a chunk, by step and then by byte, from the step in which it no longer shares its bytes with the
+    /// chunk that it is written over; bytes that the overwritten chunk does not need are included one step earlier. No
+    /// boxes if the chunk has no bytes or shares them for its whole lifetime. No two boxes share a byte in a step.
     pub(crate) fn of_chunk(&self, at: usize) -> impl Iterator<Item = PlacedBox> + use<> {
         let chunk = &self.plan.chunks[at];
         let own = PlacedBox { begin: self.plan.own_begin(chunk), ..self.whole(at) };
@@ -106,7 +106,8 @@ impl<'a> Boxes<'a> {
         PlacedBox { begin: chunk.begin, end: chunk.end, low, high }
     }
 
-    /// The boxes of a chunk with windows or links, where `own` has all of its bytes.
+    /// The boxes of a chunk with windows or links. `own` is all of its bytes from the step in which it no longer shares
+    /// them.
     fn cut(&self, at: usize, own: PlacedBox) -> Vec<PlacedBox> {
         let mut boxes = self.needed(at, own);
         if let Some((old, first)) = self.under(at).zip(own.begin.checked_sub(1)) {
@@ -118,8 +119,8 @@ impl<'a> Boxes<'a> {
         boxes
     }
 
-    /// The bytes that a chunk needs in the steps of `all`, which has all of its bytes: the bytes of its windows, or all in
-    /// a step without a window, except the bytes that have been taken.
+    /// The bytes that a chunk needs in the steps of `all`, which spans all of its bytes: in a window the bytes of the
+    /// window, otherwise all, less the bytes that overwriters have taken.
     fn needed(&self, at: usize, all: PlacedBox) -> Vec<PlacedBox> {
         let Plan { padding, .. } = *self.plan;
         let mut boxes = Vec::new();
@@ -140,7 +141,7 @@ impl<'a> Boxes<'a> {
     }
 }
 
-/// Cuts boxes so that no byte is in two of them at any step, and none in some others.
+/// Cuts boxes so that at any step, no byte is in two of them or in one of `others`.
 fn without(others: &[PlacedBox], mut boxes: Vec<PlacedBox>) -> Vec<PlacedBox> {
     boxes.retain(|one| !one.is_empty());
     if others.is_empty() && boxes.windows(2).all(|two| two[0].end <= two[1].begin) {

@@ -1,9 +1,8 @@
 //! Boxes that share bytes, cut so that every byte belongs to one of them at any step.
 //!
-//! The boxes are swept by step. A segment tree over the addresses keeps the boxes that are alive, each in the
-//! largest ranges that it covers. A byte belongs to the first box, in the order of the list, that has it. Only
-//! the addresses where boxes begin or end are looked at again in a step, and only down to the ranges that
-//! belong to one box.
+//! A sweep over the steps keeps the live boxes in a segment tree over the addresses, each box at the largest ranges
+//! that it covers. A byte belongs to the first live box, in the order of the list, that contains it. In each step,
+//! only the addresses of boxes that begin or end are searched again, and only down to ranges that belong to one box.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -12,8 +11,8 @@ use std::{
 
 use crate::{Bytes, Step, boxes::PlacedBox};
 
-/// Cuts boxes so that no byte is in two of them at any step; of two that share bytes, the earlier one in the
-/// list keeps them. The result has the index of the box of each piece.
+/// Cuts boxes so that no byte is in two of them at any step. If two boxes share bytes, the earlier one in the list
+/// keeps them. Each piece comes with the index of its box.
 pub(crate) fn visible(boxes: &[PlacedBox]) -> Vec<(usize, PlacedBox)> {
     let is_box = |own: &PlacedBox| own.begin < own.end && own.low < own.high;
     let mut ends: Vec<Bytes> =
@@ -102,7 +101,7 @@ impl Alive {
         self.covering[node].first().copied().unwrap_or(NONE)
     }
 
-    /// The boxes that the cells belong to, from the lowest cell up.
+    /// The ranges of cells that belong to one box, from the lowest cell up, each with its box or [`NONE`].
     fn owners(&self, cells: &Range<usize>) -> Vec<(Range<usize>, usize)> {
         let mut owners: Vec<(Range<usize>, usize)> = Vec::new();
         // The node, its cells, and the first box that covers all of them.

@@ -33,12 +33,12 @@ use values::{capacity, steps, strategies};
 pub(crate) struct Arguments {
     /// Print only results and errors.
     ///
-    /// No notes, warnings or progress and, with -o, no summary.
+    /// Omits notes, warnings and progress, and with -o also the summary.
     #[arg(short, long, global = true, conflicts_with = "verbose")]
     pub(crate) quiet: bool,
     /// Log: -v plans, -vv passes and decisions, -vvv events.
     ///
-    /// Goes to standard error. `RUST_LOG`, if set, is used instead, and can name passes, such as
+    /// The log goes to standard error. If `RUST_LOG` is set, it overrides this option, and can name passes, such as
     /// `RUST_LOG=memplan::simulate=trace`.
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     pub(crate) verbose: u8,
@@ -110,12 +110,12 @@ pub(crate) struct PlanArgs {
     pub(crate) replace: bool,
     /// Write the plan of a .tflite model as C++ source.
     ///
-    /// For the runtime's planner that takes all offsets from a struct.
+    /// The source is for the planner of the runtime that takes all offsets from a struct.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["reorder", "after"], help_heading = OUTPUT)]
     pub(crate) c_struct: Option<PathBuf>,
     /// Fit the plan into this size, such as 1MiB.
     ///
-    /// best and optimal search for a plan that fits or a proof that none does. If no plan fits, nothing
+    /// best and optimal search for a plan that fits, or for a proof that no plan does. If no plan fits, nothing
     /// is written and the exit code is 1.
     #[arg(long, value_name = "SIZE", value_parser = capacity, help_heading = LIMITS)]
     pub(crate) capacity: Option<u64>,
@@ -144,13 +144,13 @@ pub(crate) struct VerifyArgs {
     plan: Option<PathBuf>,
     /// Audit the addresses of a run instead of a plan.
     ///
-    /// A file, .json or .csv, with the address that each tensor had in another runtime. The operators
+    /// The file, .json or .csv, gives the address that each tensor had in a run by another runtime. The operators
     /// are run on a shadow of that memory.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["plan", "execute", "after", "alignment", "padding"], help_heading = INPUT)]
     pub(crate) addresses: Option<PathBuf>,
     /// Also run the operators on a shadow of the pool.
     ///
-    /// Follows every byte. Needs operators and a plan with tensors.
+    /// This follows every byte from its writer to its readers. It needs operators and a plan with tensors.
     #[arg(long, help_heading = PLANNING)]
     pub(crate) execute: bool,
     #[command(flatten)]
@@ -205,8 +205,8 @@ pub(crate) struct CompareArgs {
 pub(crate) struct ShowArgs {
     /// The input to plan; without it, a built-in network.
     pub(crate) input: Option<PathBuf>,
-    /// Show this plan instead of making one; several, side by side, in an .html file. For a recording
-    /// of allocations, other recordings.
+    /// Show this plan instead of making one. Several plans are shown side by side in an .html file. For a recording
+    /// of allocations, give other recordings instead.
     #[arg(conflicts_with_all = ["strategy", "effort", "time_limit", "threads", "alignment", "padding"])]
     pub(crate) plan: Vec<PathBuf>,
     #[command(flatten)]
@@ -308,8 +308,8 @@ pub(crate) struct ReorderArgs {
     pub(crate) placing: PlacingArgs,
     /// Write the operators in the new order.
     ///
-    /// In the order found or, if no order is better, in the given order: as .onnx or .tflite for a
-    /// model, where nothing else changes, or as .json.
+    /// Writes the order found or, if no order is better, the given one. For a model, .onnx or .tflite keeps the format
+    /// and changes nothing else; .json writes the operator sequence.
     #[arg(short, long, value_name = "OUT", help_heading = OUTPUT)]
     pub(crate) output: Option<PathBuf>,
     /// Print JSON, with the order.
@@ -339,8 +339,8 @@ pub(crate) struct RecomputeArgs {
     /// peak without recomputation; with -o, draw it as .svg.
     #[arg(long, value_name = "POINTS", conflicts_with_all = ["capacity", "reorder"], value_parser = clap::value_parser!(u16).range(2..=200))]
     pub(crate) curve: Option<u16>,
-    /// Search nodes; a million of this search takes about a second [default: 4000 for each operator, at
-    /// least 1000000; then 8000000 if nothing fits].
+    /// Search nodes; a million nodes of this search take about a second [default: 4000 for each operator, at
+    /// least 1000000; 8000000 more if nothing fits].
     #[arg(long, value_name = "NODES", value_parser = values::nodes)]
     effort: Option<u64>,
     /// Time limit of the search, such as 2s or 500ms; the answer then depends on the machine.

@@ -24,8 +24,8 @@ pub(super) struct Aliases {
     highest: Vec<Vec<usize>>,
 }
 
-/// Of the spans that share bytes with an overwriter, at most two are harmless: the overwritten
-/// input and the exactly overwritten bytes. A third is never harmless.
+/// The number of candidate spans that suffice: at most two spans that share bytes with an overwriter are
+/// harmless, the overwritten input and the span of exactly the overwritten bytes. A third is not.
 const CANDIDATES: usize = 3;
 
 /// The bytes of some tensors in a chunk.
@@ -34,7 +34,7 @@ struct Span {
     low: Bytes,
     /// The byte after the last.
     high: Bytes,
-    /// True if the operator outputs rather than reads it.
+    /// True if it is an output of the operator; false if it is an input.
     output: bool,
     /// A tensor that lies there, and a second one if there are several.
     tensor: TensorId,

@@ -1,11 +1,11 @@
 //! Lifetimes of bytes: splits chunks whose bytes are needed for different times.
 //!
-//! The halves of a split, the slices of a buffer that is filled step by step, or a small slice of a large tensor
-//! are views of one chunk, which must keep each byte only until the last reader of that byte. Such a chunk is made
-//! of *runs*, each a chunk with a lifetime of its own. The whole chunk is alive only while it is written; the runs
-//! are its [parts](crate::problem::Part), so they stay where they are. An output may then be written over
-//! a run although other runs are still read, and a run may lie inside an output that gathers a view of it. On several
-//! streams, bytes are in one run if their last readers are over at the same clock.
+//! Views may show parts of one chunk: the halves of a split, the slices of a buffer that is filled step by step, or a
+//! small slice of a large tensor. Each byte must be kept only until its own last reader. Such a chunk is split into
+//! *runs*, each a chunk with a lifetime of its own. The whole chunk is alive only while it is written; the runs are its
+//! [parts](crate::problem::Part), so they stay where they are. An output may then be written over a run although other
+//! runs are still read, and a run may lie inside an output that gathers a view of it. On several streams, bytes belong
+//! to one run if their last readers are over at the same clock.
 
 use std::{collections::BTreeMap, ops::Range};
 
@@ -33,15 +33,15 @@ pub(super) struct RunChunk {
     pub(super) high: Bytes,
 }
 
-/// The way in which the bytes of a chunk come into being.
+/// How the bytes of a chunk are made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Made {
     /// They are there before the first step.
     Supplied,
     /// An operator writes them.
     New,
-    /// The operator of this step may write them over another chunk. The runs begin after it: in that step, the chunk
-    /// alone shares the bytes of the other.
+    /// The operator of this step may write them over another chunk. The runs begin after this step, because in it the
+    /// whole chunk shares bytes with the overwritten one.
     Over(usize),
 }
 
@@ -61,8 +61,8 @@ pub(super) type SplitChunks = BTreeMap<ChunkId, SplitChunk>;
 /// The most runs of a chunk. In each step, a plan lists the ones that are alive, so their number may be squared.
 const MAX_RUNS: usize = 256;
 
-/// Splits the chunks whose bytes are needed for different times, and, with [`Grain::Pieces`], where outputs gather
-/// bytes of them. `outside` tells whether chunks outside the pool are split as well.
+/// Splits the chunks whose bytes are needed for different times; with [`Grain::Pieces`], also where the bytes that
+/// outputs gather begin and end. If `outside`, chunks outside the pool are split as well.
 pub(super) fn split(sequence: &OpSequence, places: &mut Places, grain: Grain, outside: bool) {
     let mut cuts = vec![Vec::new(); places.chunks.len()];
     if grain == Grain::Pieces {
@@ -103,7 +103,7 @@ pub(super) fn split(sequence: &OpSequence, places: &mut Places, grain: Grain, ou
                 (clock, is_kept)
             };
             let runs = runs_on_streams(&uses, sequence.streams(), stream, end_of);
-            // While it is whole, all of its bytes must be needed.
+            // The whole chunk is alive until the first run ends, so there must be such a moment.
             let first = first_end(runs.iter().map(|(_, (clock, _))| clock));
             if made == Made::Supplied && first.is_none() {
                 continue;
@@ -239,8 +239,8 @@ impl Places {
         self.runs.get(&chunk).into_iter().flat_map(|split| &split.runs).map(|run| run.chunk)
     }
 
-    /// The chunks that an operator uses with a tensor: its chunk, or its runs of that. A chunk that consists of runs is
-    /// used itself only by its producer.
+    /// The chunks that an operator uses through a tensor: the tensor's chunk, or the runs that it shows. Only its
+    /// producer uses a split chunk itself.
     pub(super) fn used(
         &self,
         sequence: &OpSequence,
@@ -256,8 +256,8 @@ impl Places {
         is_made.then_some(chunk).into_iter().chain(self.runs_in(chunk, &bytes)).collect()
     }
 
-    /// The chunk that holds a range of another chunk's bytes as one: itself, or one of its runs, with the offset
-    /// there. `None` if the range lies in several runs.
+    /// The chunk that contains a whole range of a chunk's bytes, with the offset in it: the chunk itself if it is not
+    /// split, otherwise one of its runs. `None` if no single run contains the range.
     pub(super) fn holder(&self, chunk: ChunkId, bytes: &Range<Bytes>) -> Option<(ChunkId, Bytes)> {
         let Some(SplitChunk { runs, .. }) = self.runs.get(&chunk) else {
             return Some((chunk, bytes.start));

@@ -1,4 +1,4 @@
-//! The bytes that a chunk counts under an alignment and a padding.
+//! Counts the bytes that a chunk takes under an alignment and a padding.
 
 use crate::{
     Bytes,
@@ -21,12 +21,12 @@ impl Default for Placing {
 }
 
 impl Placing {
-    /// The bytes that a chunk of a size counts on the alignment.
+    /// The bytes that a chunk of this size takes at an aligned offset.
     pub(crate) fn count(self, size: Bytes) -> Bytes {
         if size == 0 { 0 } else { self.rounded_up(size) }
     }
 
-    /// The fewest bytes that a chunk of a size counts off the alignment.
+    /// The fewest bytes that a chunk of this size takes at an unaligned offset.
     pub(crate) fn floor(self, size: Bytes) -> Bytes {
         if size == 0 { 0 } else { size.saturating_add(self.padding) & !(self.alignment - 1) }
     }
@@ -38,7 +38,7 @@ impl Placing {
     }
 }
 
-/// The bytes that chunks count, rounded to the alignment.
+/// Counts the bytes that chunks take, in cells of the alignment.
 #[derive(Debug)]
 pub(crate) struct Cells {
     placing: Placing,
@@ -49,8 +49,8 @@ pub(crate) struct Cells {
 impl Cells {
     /// `requests` are all requests between `chunks` chunks, in the order of the operators.
     pub(crate) fn of(placing: Placing, chunks: usize, requests: &[Request]) -> Self {
-        // An overwriter off the alignment touches as many cells as its offset in the chain implies, but at
-        // least as many as it fills. So does whatever may be written over it.
+        // The number of cells that an unaligned overwriter touches depends on its offset in the chain, but is at
+        // least the number that it fills. The same holds for whatever may be written over it.
         let mut unaligned = vec![false; chunks];
         if placing.alignment > 1 {
             for request in requests {
@@ -82,7 +82,7 @@ impl Cells {
         if request.below == 0 {
             return whole;
         }
-        // Only the bytes that lie over the chunk count.
+        // A partial overlap saves only the bytes that lie over the chunk.
         let shared = chunk.min(output.saturating_sub(request.below));
         self.placing.rounded_up(shared).min(whole)
     }

@@ -56,7 +56,7 @@ fn join(clock: &mut [Step], other: &[Step]) {
     }
 }
 
-/// The moment at which one operator is over and nothing that ends at one of these; `None` if there is none.
+/// A moment at which one operator is over, and that is no later than any of these ends; `None` if there is none.
 pub(super) fn first_end<'c>(ends: impl Iterator<Item = &'c Clock>) -> Option<Clock> {
     let earlier = |a: Clock, b: Clock| a.iter().zip(&*b).map(|(a, b)| *a.min(b)).collect();
     let mut end = ends.cloned().reduce(earlier)?;
@@ -75,7 +75,7 @@ pub(super) struct OperatorClocks {
 }
 
 impl OperatorClocks {
-    /// The moment at which some operators are over; all of them, if one is none of the sequence's.
+    /// The moment at which these operators are over. A step beyond the sequence stands for its end.
     pub(super) fn end_of(&self, steps: impl Iterator<Item = usize>) -> Clock {
         let mut end: Option<Clock> = None;
         for clock in steps.map(|step| self.after.get(step).unwrap_or(&self.end)) {
@@ -156,7 +156,7 @@ impl Lifetimes {
             if chunk.kept() {
                 life.extend(&all);
             }
-            // A supplied chunk that nobody reads is alive in the first step, as with one stream.
+            // A supplied chunk without readers is alive in the first step, as with one stream.
             if life.begin == life.end
                 && let Some(first) = after.first()
             {
@@ -180,7 +180,7 @@ impl Lifetimes {
         &self.of[chunk]
     }
 
-    /// The reason to refuse a request that would be accepted on one stream.
+    /// Why a request that would be accepted on one stream is rejected here, if it is.
     pub(super) fn reject_reason(&self, request: &Request) -> Option<RejectReason> {
         let [new, old] = [request.overwriter, request.overwritten].map(|one| &self.of[one.index()]);
         (!new.follows(old)).then_some(RejectReason::Unordered)

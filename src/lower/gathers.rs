@@ -1,13 +1,14 @@
 //! The fourth pass: concatenation without a copy (the book, Several memories, pins and more).
 //!
 //! An output that gathers inputs holds their bytes. If the chunk of an input lies inside the chunk of
-//! the output from the beginning, as its [part](crate::problem::Part), nothing is left to
-//! copy. This is a request: it is accepted if the input is all of its chunk, or consists of runs of it,
-//! no chunk needs two places, no two need the same bytes for different contents, and the lower bound does
-//! not rise, as it may where an overwrite is lost. The largest output comes first.
+//! the output from the beginning, as its [part](crate::problem::Part), nothing is left to copy. Each
+//! gathered input is a request. It is accepted if the input is all of its chunk or consists of whole
+//! runs of it, if no chunk needs two places and no two chunks need the same bytes for different
+//! contents, and if the lower bound does not rise, which may happen when an overwrite becomes
+//! impossible. The largest output comes first.
 //!
-//! If the output itself consists of runs, those that share bytes with an input are parts of it, or it of one of
-//! them, so that both may be alive.
+//! If the output itself consists of runs, a run that shares bytes with an input becomes a part of the input, or the
+//! input a part of the run, so that both may be alive.
 //!
 //! Required inputs lie inside their outputs from the beginning, whatever that costs.
 
@@ -29,7 +30,8 @@ use crate::{
 struct Concat {
     output: TensorId,
     whole: ChunkId,
-    /// By input: what lies inside others if the input lies inside the output, first a part of the output.
+    /// By input: the parts that must be accepted together to put it inside the output; the first is a part of the
+    /// output.
     parts: Vec<(TensorId, Vec<Part>)>,
 }
 
@@ -90,7 +92,7 @@ pub(super) fn require(sequence: &OpSequence, lowered: Lowered) -> Result<Lowered
             Ok(Lowered { problem, places, refused, runs })
         }
         Err(error) => {
-            // The first input that cannot join those before it.
+            // Find the first input that is impossible together with those before it, by bisection.
             let (mut right, mut reason) = (0, RejectReason::of(&error));
             let mut end = groups.len();
             while end - right > 1 {
@@ -118,8 +120,8 @@ fn impossible(
     SequenceError::RequiredGather { operator, output: name(output), input: name(input), reason }
 }
 
-/// The outputs that gather inputs, the largest first, with the inputs that are chunks of the pool, and either must lie
-/// there or may.
+/// The outputs that gather inputs, the largest first, with those inputs that lie in the pool and are required, or
+/// optional, according to `is_required`. Calls `refuse` for inputs that are impossible.
 fn concats(
     sequence: &OpSequence,
     Lowered { problem, places, runs, .. }: &Lowered,
@@ -176,8 +178,8 @@ fn concats(
     concats
 }
 
-/// The chunks that bytes of a chunk consist of, each with its first byte among these: the chunk itself, or runs of it.
-/// `None` if there are none.
+/// The chunks that a range of a chunk consists of, the chunk itself or whole runs of it, each with its offset from the
+/// start of the range. `None` if the range is neither the whole chunk nor consists of whole runs.
 fn pieces(
     problem: &Problem,
     runs: &HashMap<ChunkId, Vec<ByteRun>>,
@@ -194,8 +196,8 @@ fn pieces(
     (!is_cut).then(|| inside.iter().map(|run| (run.run, run.low - bytes.start)).collect())
 }
 
-/// The bytes that a part of a chunk shares with a run of it, as a part: the smaller one of the larger one. `None` if
-/// neither lies inside the other.
+/// Ties a part of a chunk to a run of that chunk with which it shares bytes: the smaller of the two becomes a part of
+/// the larger. `None` if neither lies inside the other.
 fn same(problem: &Problem, part: Part, ByteRun { run, low, .. }: ByteRun) -> Option<Part> {
     let of_part = part.offset..part.offset + problem.chunk(part.part).size;
     let of_run = low..low + problem.chunk(run).size;

@@ -20,12 +20,13 @@ pub(crate) struct ChunkGraph {
     pub(crate) requests: Vec<Request>,
 }
 
-/// The same with the bytes that everything counts under an alignment and a padding.
+/// A [`ChunkGraph`] with sizes counted under an alignment and a padding.
 #[derive(Debug)]
 pub(crate) struct CountedGraph {
     pub(crate) chunks: Vec<GraphChunk>,
     pub(crate) requests: Vec<CountedRequest>,
-    /// True if every chunk counts the same bytes wherever it lies, and an output saves nothing but one chunk.
+    /// True if the size of every chunk is the same wherever it lies, and every output saves the bytes of at most one
+    /// chunk.
     pub(crate) is_exact: bool,
 }
 
@@ -42,7 +43,7 @@ pub(crate) struct CountedRequest {
     pub(crate) overwritten: ChunkId,
     /// The bytes that the output saves if the chunk dies in its step.
     pub(crate) saved: Bytes,
-    /// The size by which outputs that request the same chunk are compared.
+    /// The size of the output in bytes. If several outputs request the same chunk, the largest one gets it.
     pub(crate) size: Bytes,
     pub(crate) required: bool,
 }

@@ -3,8 +3,8 @@
 //!
 //! Lowering is a list of passes over the [`OpSequence`]. `place` gives every tensor its place in a chunk;
 //! views share their input's chunk. `lifetimes` walks over the steps once; every view extends the lifetime of
-//! the chunk that it shares. `requests` collects the write dependencies and drops those that must not be
-//! accepted. `gathers` puts inputs of concatenations where their output has them. If the operators run on
+//! the chunk that it shares. `requests` turns write dependencies into requests to overwrite and rejects those
+//! that are impossible. `gathers` puts inputs of concatenations inside their outputs. If the operators run on
 //! several streams, `clocks` expresses the lifetime of every chunk in clocks. The result is a [`Problem`],
 //! which has no operators.
 
@@ -64,7 +64,7 @@ pub enum LoweredPlace {
     Nowhere,
 }
 
-/// The grain of lifetimes.
+/// The grain of lifetimes: which bytes may have lifetimes of their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Grain {
     /// A chunk is needed as a whole until its last reader.
@@ -75,7 +75,7 @@ pub(crate) enum Grain {
     Pieces,
 }
 
-/// Bytes of a chunk that are needed equally long: a part of it that a plan does not list.
+/// A run: bytes of a chunk that are needed equally long, as a chunk of their own that a plan does not list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ByteRun {
     /// The chunk of the problem that stands for the bytes.
@@ -129,10 +129,10 @@ pub fn lower(sequence: &OpSequence, options: LoweringOptions) -> Result<Lowered,
     Ok(gather(sequence, lowered))
 }
 
-/// Lowers a sequence with gathered inputs in places of their own, unless they must lie in their outputs. The overlaps
-/// are those that save bytes under the alignment and padding; the result is still without them.
+/// Lowers a sequence with gathered inputs in places of their own, unless they must lie in their outputs. `placing` only
+/// decides which overlaps save bytes; the problem itself still has alignment 1 and no padding.
 ///
-/// If a required overwrite or gather is impossible with whole chunks, their bytes are lowered one by one.
+/// If a required overwrite or gather is impossible with whole chunks, chunks are split into runs of bytes.
 pub(crate) fn lower_apart(
     sequence: &OpSequence,
     options: LoweringOptions,
@@ -171,7 +171,7 @@ fn lower_in(
         bytes::split(sequence, &mut places, grain, false);
     }
     let (lives, links) = match draft(&mut places) {
-        // Bytes outside the pool take none of it, but a required overwrite may need them one by one.
+        // Chunks outside the pool take none of its bytes, but a required overwrite may need them split.
         Err(SequenceError::RequiredOverwrite { .. }) if grain != Grain::Chunks => {
             places = place::place(sequence, options)?;
             bytes::split(sequence, &mut places, grain, true);
@@ -183,8 +183,7 @@ fn lower_in(
 }
 
 impl Lowered {
-    /// Logs what was lowered, and the requests that were not accepted. What is lowered to try other choices is not
-    /// logged.
+    /// Logs the lowered sequence and its rejected requests. Lowerings that only try other choices are not logged.
     pub(crate) fn log(&self, sequence: &OpSequence) {
         if !enabled!(target: "memplan::lower", Level::DEBUG) {
             return;

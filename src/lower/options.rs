@@ -7,8 +7,8 @@ use crate::Bytes;
 #[allow(clippy::struct_excessive_bools, reason = "independent switches")]
 #[non_exhaustive]
 pub struct LoweringOptions {
-    /// True if views share the memory of their input; otherwise every view is a chunk of its own, unless it is
-    /// required, or a required overwrite goes through it: that must land in the memory that the view shows.
+    /// True if views share the memory of their input. Otherwise every view is a chunk of its own, except a required
+    /// view, and a view through which a required overwrite updates a tensor.
     pub views: bool,
     /// True if requests to overwrite are accepted where possible; otherwise only required ones are.
     pub inplace: bool,
@@ -18,9 +18,9 @@ pub struct LoweringOptions {
     pub inputs_in_pool: bool,
     /// True if weights lie in the pool, for all steps.
     pub weights_in_pool: bool,
-    /// Outputs may begin below their inputs only in steps that would otherwise need more bytes than
-    /// this, counted with the padding and in multiples of the alignment of the plan. `None` stands for the bytes
-    /// that the pool needs even with all overlaps.
+    /// The limit of partial overlaps, in bytes: an output may begin below its input only in a step that
+    /// would otherwise need more bytes than this, counted with the padding and in multiples of the
+    /// alignment of the plan. `None` stands for the bytes that the pool needs even with all overlaps.
     pub overlap_limit: Option<Bytes>,
 }
 
@@ -66,7 +66,7 @@ impl LoweringOptions {
         self
     }
 
-    /// Sets the number of bytes up to which a step gets no overlap.
+    /// Sets `overlap_limit`, the limit of partial overlaps, in bytes.
     #[must_use]
     pub const fn overlap_limit(mut self, bytes: Option<Bytes>) -> Self {
         self.overlap_limit = bytes;

@@ -1,14 +1,13 @@
 //! Chooses the partial overlaps that save memory.
 //!
-//! An output that begins below its input saves bytes in one step, the one that both share, and ties the two
-//! together for their whole lifetimes. So an overlap is accepted only in the steps that would otherwise need
-//! more than a limit. No pool can be smaller than the most bytes of any step if all overlaps are accepted, so
-//! that is the limit at first. If the tied tensors then do not fit into a pool of that size, a planner tries
-//! higher limits. With those, tensors in a chain with an overlap are not written over each other in place
-//! either, where the limit leaves room for both.
+//! An output that begins below its input saves bytes in the one step that both share, but ties the two
+//! together for their whole lifetimes. So an overlap is accepted only in a step that would otherwise need
+//! more bytes than a limit. The first limit is the peak with all overlaps, since no pool can be smaller. If the
+//! tied tensors then do not fit into a pool of that size, a planner tries higher limits. With a higher limit,
+//! ordinary overwrites in a chain with an overlap are dropped too, if the limit leaves room for both tensors.
 //!
-//! On several streams, the bytes of a step are those of all chunks that may be alive while its operator runs, which
-//! are at least as many as are ever alive with it. Bytes are counted with the padding, in multiples of the alignment.
+//! On several streams, the bytes of a step are the bytes of all chunks that may be alive while its operator runs, an
+//! upper bound of what is alive at any time. Bytes are counted with the padding, in multiples of the alignment.
 
 use crate::{
     Bytes,
@@ -77,7 +76,7 @@ impl<'a> Overlaps<'a> {
         for &at in &overlaps.allowed {
             least[overlaps.step(at)] -= i128::from(overlaps.saved(at));
         }
-        // Chunks that are alive together in the order of the list are so on streams as well.
+        // Chunks that are alive together in the order of the list may be alive together on streams as well.
         overlaps.least = least.into_iter().max().unwrap_or(0);
         if let Some(lives) = lives {
             overlaps.count_in_clocks(lives);
@@ -139,8 +138,8 @@ impl<'a> Overlaps<'a> {
         index(self.chunks[self.requests[request].overwriter.index()].begin)
     }
 
-    /// The bytes that an output saves by lying over its input: those that both have, and what it counts less off the
-    /// alignment.
+    /// The bytes that an output saves by lying over its input: the shared bytes, and the difference between its counts
+    /// at aligned and unaligned offsets.
     fn saved(&self, request: usize) -> Bytes {
         let request = &self.requests[request];
         let size = |chunk: ChunkId| self.chunks[chunk.index()].size;
@@ -159,11 +158,11 @@ impl<'a> Overlaps<'a> {
         limits.into_iter().map(|limit| Bytes::try_from(limit).unwrap_or(Bytes::MAX)).collect()
     }
 
-    /// The requests, by index, that save no bytes above a limit. Without one, the limit is `least`, and only
-    /// overlaps are counted.
+    /// The indices of requests that save no bytes above a limit. Without a limit, it is `least`, and only overlaps are
+    /// returned.
     pub(super) fn useless(&self, limit: Option<Bytes>) -> Vec<usize> {
         let most = limit.map_or(self.least, i128::from);
-        // Off the alignment, an overlap that counts no bytes may still save some.
+        // At unaligned offsets, an overlap that saves nothing by count may still save some bytes.
         let is_useless = |at: &usize| self.saved(*at) > 0 && self.alive[self.step(*at)] <= most;
         let (mut useless, kept): (Vec<usize>, Vec<usize>) =
             self.allowed.iter().partition(|at| is_useless(at));

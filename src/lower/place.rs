@@ -185,8 +185,8 @@ pub(super) fn place(
     Ok(places)
 }
 
-/// By tensor: true for the views on the way of a required update to the tensor whose memory it updates. As copies,
-/// they would be updated instead of it.
+/// By tensor: true for a view between a required update and the tensor whose memory it updates. If such a view were a
+/// copy, the copy would be updated instead of the tensor.
 pub(super) fn views_with_updates(sequence: &OpSequence) -> Vec<bool> {
     let mut is_updated = vec![false; sequence.tensors().len()];
     for tensor in sequence.updates_of_bodies() {

@@ -148,16 +148,15 @@ impl WriteDependency<'_> {
         };
         let size = places.chunks[overwriter.index()].size;
         let chunk = &places.chunks[overwritten.index()];
-        // An input that is a view adds its own offset; the rest of its chunk may be overwritten as
-        // well.
-        // The bytes of an output below the chunk are not shared.
+        // An input that is a view adds its own offset; the rest of its chunk may be overwritten as well. Bytes of an
+        // output below the chunk are not shared.
         let (low, below) = match below {
             0 => (base.checked_add(offset), 0),
             _ => (Some(base.saturating_sub(below)), below.saturating_sub(base)),
         };
         let is_below =
             self.overwrite.below > 0 && low.is_some_and(|low| low.saturating_add(size) <= base);
-        // Several streams wait for chunks as wholes.
+        // On several streams, synchronization is by whole chunks.
         let is_inside = self.overwrite.below > 0 && base > 0 && sequence.streams() > 1;
         if below >= size || is_below || is_inside {
             return Ok(Err((RejectReason::NothingShared, None)));
@@ -198,7 +197,7 @@ impl WriteDependency<'_> {
         Ok(Ok(Request { overwriter, overwritten: holder, offset, below, required }))
     }
 
-    /// Records a dropped request, and reports a dropped requirement as an error.
+    /// Records a rejected request. Returns an error if it was required.
     fn refuse(
         &self,
         sequence: &OpSequence,

@@ -14,8 +14,8 @@ pub(super) fn runs<'u>(uses: impl IntoIterator<Item = &'u Run>) -> Vec<Run> {
     runs_on_streams(uses, 1, |_| 0, last)
 }
 
-/// Splits bytes where their end changes, which is computed from the last steps that use them, one for each stream that
-/// has any.
+/// Splits bytes where their end changes. `end_of` computes the end from the last steps that use the bytes, one step for
+/// each stream that uses them.
 pub(super) fn runs_on_streams<'u, K: PartialEq>(
     uses: impl IntoIterator<Item = &'u Run>,
     streams: usize,

@@ -10,9 +10,9 @@ use crate::{
     sequence::{Dependency, OpSequence, Origin, Overwrite, TensorId, Tie},
 };
 
-/// The ties that lowering with these options may accept and need not, in the order of the operators. Views of
-/// tensors outside the pool take no bytes, so nothing is gained without them, unless they are in the way of an update,
-/// or must lie inside an output.
+/// The optional ties: those that lowering with these options may accept but need not, in the order of the operators.
+/// Views of tensors outside the pool take no bytes, so they are left out, unless they hinder a required overwrite or a
+/// required gather.
 pub(crate) fn optional_ties(sequence: &OpSequence, options: LoweringOptions) -> Vec<Tie> {
     let is_updated = place::views_with_updates(sequence);
     let updated = overwrites(sequence).filter(|overwrite| overwrite.required).map(|one| one.input);
@@ -92,9 +92,11 @@ pub(crate) fn has_shared_content(sequence: &OpSequence, options: LoweringOptions
     may_gather(sequence, options) || has_parts(sequence, options)
 }
 
-/// Returns whether a tensor is tied to others both as what a view shows and in another way: an output gathers a view, or
-/// a view shows what gathers, what is written over an input, or what is supplied; or whether an output may be written over
-/// one of two inputs of which one may hold bytes of the other. Some plans of those are not tried.
+/// Returns whether the search over ties may miss some plans. That is so
+///
+/// - if a tensor is tied both by a view and in another way: an output gathers a view, or a view shows an output that
+///   gathers inputs, an output that is written over an input, or a supplied tensor; or
+/// - if an output may be written over one of two inputs that may share bytes.
 pub(crate) fn has_untried(sequence: &OpSequence, options: LoweringOptions) -> bool {
     let dependency = |tensor: TensorId| match &sequence.tensor(tensor).origin {
         Origin::Output { dependency, .. } => dependency,
@@ -119,8 +121,8 @@ pub(crate) fn has_untried(sequence: &OpSequence, options: LoweringOptions) -> bo
     })
 }
 
-/// Returns whether an output may be written over an input that may have bytes of another input of its operator, because
-/// outputs gather both, or one gathers the other.
+/// Returns whether an output may be written over an input that may share bytes with another input of its operator,
+/// because an output gathers both, or one of them gathers the other.
 fn overwrites_a_relative(sequence: &OpSequence) -> bool {
     let mut families: Vec<usize> = (0..sequence.tensors().len()).collect();
     let mut is_gathered = vec![false; families.len()];
@@ -148,7 +150,7 @@ fn overwrites_a_relative(sequence: &OpSequence) -> bool {
     })
 }
 
-/// The first member of a family.
+/// The representative of a family: a union-find lookup with path halving.
 fn find(families: &mut [usize], mut at: usize) -> usize {
     while families[at] != at {
         families[at] = families[families[at]];

@@ -1,25 +1,26 @@
 //! The moves with a choice at the front of a search: blocks of operators.
 //!
-//! A *raise* is an operator that lets no chunk die where it runs and has neither a workspace nor an
-//! unread output: it only adds what it produces. A raise can wait. A *block* is some raises and then
-//! an operator that is none: the *last* one, which lets chunks die or has a hill. From a state, only
-//! these blocks are needed for each last operator:
+//! A *raise* is an operator that lets no chunk die when it runs and has neither a workspace nor an
+//! unread output: it only adds what it produces. A raise can wait. A *block* is some raises followed by
+//! one operator that is not a raise, the *last* one, which lets chunks die or has a hill. From a state,
+//! only these blocks are needed for each last operator:
 //!
-//! - the operator with the ancestors that it waits for, if these are raises and it is none there;
-//! - for a chunk that it reads, the same with all other readers of the chunk and their ancestors, if
-//!   these are raises, so that the chunk dies; if the operator is no raise without this, the block
-//!   is needed only if the operator then overwrites more.
+//! - the operator with the ancestors that it waits for, if these are raises and the operator itself is
+//!   then not one;
+//! - for each chunk that it reads, the same with all other readers of the chunk and their ancestors, if
+//!   these are raises, so that the chunk dies. If the operator is not a raise without these readers
+//!   either, the block is needed only if the operator overwrites more with them.
 //!
-//! For let an order within the budget go on from the state, let `w` be the first operator in it that
-//! is no raise, and `x` the raises before `w`. Choose a block for `w` as follows: if `w` overwrites
-//! a chunk, the one for that chunk, otherwise the first kind, or one for any chunk that dies. All of
-//! its raises are among `x`. Run the block first and then the rest of `x`. Before `w`, fewer
-//! operators have raised the live bytes; `w` overwrites as many bytes as before, so its step is no
-//! larger. Let `d` be the bytes of the chunks that died at `w` and are now still live after it. The
-//! rest of `x` ends where the other order stood after `w`, and on the way it needs at most `d` bytes
-//! more than are live there. In the other order, `w` needed at least as many: before it, all chunks
-//! were live that died at it, and what it overwrites is no larger than the chunks that have died in
-//! the block.
+//! *Proof.* Consider an order within the budget that continues from the state. Let `w` be its first
+//! operator that is not a raise, and `x` the raises before `w`. Choose a block for `w` as follows: if
+//! `w` overwrites a chunk, the block for that chunk; otherwise the first kind, or the block for any
+//! chunk that dies. All raises of the block are among `x`. Run the block first, then the rest of `x`.
+//! Before `w`, fewer operators have raised the live bytes, and `w` overwrites as many bytes as before,
+//! so its step is no larger. Let `d` be the bytes of the chunks that died at `w` in the old order and
+//! are still live after `w` in the new one. The rest of `x` ends in the state that the old order had
+//! after `w`, and needs at most `d` bytes more than are live in that state. In the old order, `w`
+//! needed at least as many: before it, all chunks that died at it were live, and what it overwrote is
+//! no larger than the chunks that died in the block.
 //!
 //! If there is no block, all operators left are raises, which can run in any order.
 
@@ -64,7 +65,7 @@ impl Blocks {
     }
 
     /// Finds the blocks needed at a state, of operators inside `goal`; `None` if an operator
-    /// overwrites chunks in a way to which the argument does not apply.
+    /// overwrites chunks in a way that the proof at the top of this file does not cover.
     pub(super) fn find(
         &mut self,
         model: &Model,

@@ -59,7 +59,7 @@ fn least_step(model: &Model, operator: u32, cutter: &mut Cutter, related: &mut R
     if !single || overwrites.len() > 4 || !model.exact {
         return step(granted, None);
     }
-    // With one output, it is free if one of its chunks dies; try each of them.
+    // A single output is free if one of the chunks that it may overwrite dies; try each of them.
     let mut least = Bytes::MAX;
     for overwrite in overwrites {
         let mut unless: Vec<u32> = Vec::new();

@@ -39,7 +39,7 @@ impl Best {
         let better = peak < self.peak;
         if better {
             (self.order, self.peak) = (order, peak);
-            // The whole may know a better one than a model with joined operators.
+            // With joined operators, a better order of the whole graph may already be known.
             effort.best = effort.best.min(peak);
         }
         better
@@ -51,8 +51,8 @@ impl Best {
     }
 }
 
-/// Searches for the order that needs the fewest bytes, starting with the given one, in a graph of which nothing is
-/// to be joined. No order needs fewer bytes than `bound`.
+/// Searches for the order that needs the fewest bytes, starting with the given one, in a graph whose operators need not
+/// be joined. `bound` is a lower bound in bytes for every order.
 pub(super) fn least_budget(model: &Model, bound: Bytes, effort: &mut Effort) -> Best {
     let (mut best, chained) = set_out(model, bound, effort);
     if !best.is_proven() {
@@ -94,7 +94,7 @@ fn raise_by_cuts(model: &Model, best: &mut Best, effort: &mut Effort) {
     best.raise(bound, effort);
 }
 
-/// Bounds by cuts take at most one of so many parts of the effort that is left.
+/// Bounds by cuts take at most this fraction of the remaining effort: 1 / `CUT_SHARE`.
 const CUT_SHARE: u64 = 8;
 
 /// The widths of a layer, in the order in which they are tried.
@@ -104,11 +104,11 @@ const WIDTHS: [usize; 5] = [16, 256, 4096, 65_536, usize::MAX];
 /// operator.
 pub(super) const MAX_OPERATORS: usize = 8192;
 
-/// Each of the first searches without tiny chunks takes at most one of so many parts of the effort.
+/// Each of the first searches without tiny chunks takes at most this fraction of the effort: 1 / `ROUGH_SHARE`.
 const ROUGH_SHARE: u64 = 32;
 
-/// Chunks are tiny if they are smaller than the bound divided by this: more of them at first, because
-/// the bound and the order of a model with few chunks make the others easier.
+/// Chunks are tiny if they are smaller than the bound divided by this. The first search omits the most
+/// chunks; its bound and its order make the later searches easier.
 const TINY: [Bytes; 3] = [50, 250, 2000];
 
 /// Searches a model that has the same peaks as `model`, possibly with fewer orders.
@@ -133,7 +133,7 @@ pub(super) fn search(model: &Model, searched: &Model, best: &mut Best, effort: &
         width: 0,
         turns: &TURNS,
     };
-    // If branches differ in tiny chunks alone, this is far easier, and the bound helps.
+    // If branches differ only in tiny chunks, the search without them is far easier, and its bound helps.
     let (mut finest, mut omitted) = (None, None);
     for parts in TINY {
         if best.is_proven() || effort.is_spent() {

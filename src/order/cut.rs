@@ -1,9 +1,9 @@
 //! Finds the downset with the fewest live bytes between two others, by a minimum cut.
 //!
-//! Live bytes are submodular, so the least of them over all downsets `R` with `inside ⊆ R ⊆ inside
-//! ∪ free` is a minimum cut. The source side of the cut is `R`. An operator leads to each of its
-//! predecessors with an edge that cannot be cut; a chunk leads from its producer to its readers
-//! with an edge of its size, which is cut if the producer has run and some reader has not.
+//! Live bytes are submodular, so their minimum over all downsets `R` with `inside ⊆ R ⊆ inside ∪ free`
+//! is a minimum cut. The source side of the cut is `R`. Every operator has an edge of infinite capacity
+//! to each of its predecessors. Every chunk is an edge from its producer to its readers whose capacity is
+//! the chunk's size; it is cut if the producer has run and some reader has not.
 
 use crate::{
     Bytes,
@@ -30,7 +30,7 @@ pub(super) struct Toll<'a> {
 
 /// The minimum of a range.
 pub(super) struct Least {
-    /// The live bytes of the chunks that the free operators touch, plus the toll where it is paid.
+    /// The live bytes of the chunks that the free operators touch, plus the toll if it counts.
     /// Other chunks do not count: their bytes are the same in the whole range.
     pub(super) touched: Bytes,
     /// The bytes of those chunks that are live after `inside`.

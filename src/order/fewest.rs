@@ -1,4 +1,4 @@
-//! Finds the order that moves the fewest operators, of those within a budget of bytes.
+//! Finds the order that moves the fewest operators among all orders within a budget of bytes.
 //!
 //! An order moves all operators but those of a longest ascending run. So the search builds orders
 //! from the beginning and decides for each operator whether it *stays*, that is, belongs to the run.
@@ -44,7 +44,7 @@ pub(super) struct Search<'a> {
     begun: Vec<Begun>,
     /// The fewest operators moved on a way to each set and last operator that stays.
     moved: HashMap<(Rc<[u64]>, u32), usize>,
-    /// By operators moved. Of equally few, the longest partial order is the next.
+    /// The open partial orders, by the number of operators moved; among equals, the longest comes first.
     open: BinaryHeap<Reverse<(usize, u32, usize)>>,
 }
 
@@ -104,7 +104,7 @@ impl<'a> Search<'a> {
             if self.moved.get(&(Rc::clone(&set), next)).is_some_and(|&fewest| fewest < count) {
                 continue;
             }
-            // The operators that have to move if this one stays.
+            // The number of operators that have to move if the current one stays.
             let mut passed = 0;
             for operator in 0..narrow(model.operators()) {
                 let first = model.predecessors.get(operator as usize);

@@ -1,18 +1,18 @@
 //! Joins operators with those that only rewrite their result, and chunks with those that replace them.
 //!
-//! An operator *rewrites* a chunk if it waits for its producer alone, nobody else reads it, and the
-//! operator's only result is as large and lies over it. Right after the producer, such a step adds
-//! nothing, and the live bytes stay as they are, in whatever state it runs: it is a forced move (see
-//! `moves`). So no peak is lost if both run as one operator, whose step is that of the first and
-//! which produces the second result. Otherwise an activation, which lets its input die, would hide
-//! that a convolution can wait (see `blocks`).
+//! An operator *rewrites* a chunk if it waits only for the chunk's producer, no other operator reads the
+//! chunk, and the operator's only result is of the same size and overwrites the chunk. Right after the
+//! producer, the step of such an operator adds nothing and the live bytes do not change, whatever the
+//! state: it is a forced move (see `moves`). So no peak is lost if both run as one operator, with the
+//! step of the first and the result of the second. Without this, an activation, which lets its input
+//! die, would hide that a convolution can wait (see `blocks`).
 //!
-//! An operator *updates* a chunk if the same holds, but for other operators that it waits for and
-//! other chunks that it reads, such as the gate of an expert. Its result counts as the chunk that it
-//! updates, from that one's producer to its own readers, which wait for the operator. In every order
-//! the bytes of all steps stay the same: the result takes the place of a chunk that dies where it
-//! appears. The operator itself only consumes what else it reads (see `lazy`). In trees, which have
-//! an order of their own (see `trees`), operators stay as they are.
+//! An operator *updates* a chunk if the same holds except that it also waits for other operators and
+//! reads other chunks, such as the gate of an expert. Its result and the chunk then count as one chunk,
+//! from the chunk's producer to the readers of the result, which wait for the operator. In every order,
+//! the bytes of all steps stay the same, because the chunk dies where the result appears. What remains of
+//! the operator only consumes the other chunks that it reads (see `lazy`). In trees, which have an order
+//! of their own (see `trees`), operators stay as they are.
 
 use crate::order::{
     model::{Model, Parts},
@@ -30,8 +30,8 @@ pub(super) struct Fused {
 }
 
 impl Fused {
-    /// Joins each operator with those that rewrite its results; `None` if there are none, or if the
-    /// moves are not forced because the model is not exact.
+    /// Joins each operator with the operators that rewrite its results. `None` if there are none, or if
+    /// the model is not exact, so that the moves are not forced.
     pub(super) fn new(model: &Model) -> Option<Self> {
         if !model.exact {
             return None;

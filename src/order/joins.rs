@@ -1,4 +1,4 @@
-//! The search of a whole graph: some of its operators are joined, and what is left is searched.
+//! The search of a whole graph: joins operators where that loses no peak, then searches the smaller graph.
 
 use crate::effort::Effort;
 use crate::{
@@ -31,7 +31,7 @@ pub(super) fn best_order(model: &Model, effort: &mut Effort) -> Best {
     best
 }
 
-/// The same, for a model in which no operators are left that only rewrite a result.
+/// As [`best_order`], for a model in which operators that only rewrite a result are already joined.
 fn order_fused(model: &Model, bound: Bytes, effort: &mut Effort) -> Best {
     let (mut best, chained) = budgets::set_out(model, bound, effort);
     if best.is_proven() {

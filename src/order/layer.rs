@@ -17,7 +17,7 @@ pub(super) struct Place {
 #[derive(Default)]
 pub(super) struct Layer {
     sets: Vec<u64>,
-    /// The keys by which states are equal, if these are not the sets.
+    /// The keys by which states are compared, if they are not the sets themselves.
     keys: Vec<u64>,
     lives: Vec<Bytes>,
     ready: Vec<u32>,

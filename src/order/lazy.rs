@@ -8,12 +8,13 @@
 //!
 //! The same from the end: an operator that produces nothing and has no workspace only consumes. It
 //! runs as soon as it can, right after the last of its predecessors, because its step adds nothing
-//! and it leaves no more bytes live, wherever it runs. So backwards it is undone right before the
-//! first of them that is. This holds for all of them, but only serves speed where they read little
-//! beside what one of their predecessors makes, at most half. With the others, such as the sums of
-//! long chains, there would be more ways back from each state, and not fewer states.
+//! and it never leaves more bytes live, wherever it runs. So a backward search undoes it right before
+//! the first of its predecessors that it undoes. This is valid for all such operators, but only saves
+//! time for those that read few bytes, at most half of what one of their predecessors makes. For
+//! others, such as the sums of long chains, there would be more ways back from each state, and no fewer
+//! states.
 //!
-//! The other operators remain, each with the lazy ones that it *needs*.
+//! All other operators remain as moves of the search, each with the lazy operators that it *needs*.
 
 use crate::{
     Bytes,

@@ -1,10 +1,10 @@
 //! A better order: the same operators, with fewer bytes live at the peak.
 //!
-//! The order in which a graph runs decides how much of it is live at once, and most graphs can run
-//! in many. [`reorder`] searches for the order with the least peak and for a bound that holds
-//! for every order. The peak is the one that [`lower`](mod@crate::lower) computes, with views,
-//! overwriting, workspaces and alignment included; or, where a tensor is used in parts or lies in others, the
-//! content bound, which holds whatever a plan chooses.
+//! The order of the operators determines how many bytes are live at once, and most graphs can run in
+//! many orders. [`reorder`] searches for the order with the lowest peak and for a lower bound for every
+//! order. The peak is the one that [`lower`](mod@crate::lower) computes, with views, overwriting,
+//! workspaces and alignment included. If a tensor is used in parts or lies inside others, it is the content
+//! bound instead, which holds whatever a plan chooses.
 //!
 //! | file | idea |
 //! | --- | --- |
@@ -15,10 +15,10 @@
 //! | `operands` | bytes that every order needs, by its operators one by one |
 //! | `cut` | the state of least live bytes between two others: a minimum cut |
 //! | `fuse` | operators that only rewrite a result run right after its producer |
-//! | `modules` | parts that run in one go become one operator each |
+//! | `modules` | parts that can run without interruption become one operator each |
 //! | `joins` | joins such operators before a search |
 //! | `greedy` | orders by simple rules |
-//! | `trees` | operators that flow into one have one best order |
+//! | `trees` | operators whose results flow into a single one have one best order |
 //! | `symmetry` | branches that are equal |
 //! | `search` | finds an order within a budget |
 //! | `moves` | the moves from a state, those without a choice first |
@@ -27,8 +27,8 @@
 //! | `budgets` | finds the least budget |
 //! | `windows` | improves long sequences, a window around each peak at a time |
 //! | `mutations` | wrong rules, for the tests |
-//! | `nearest` | of orders with the same peak, one near the given order |
-//! | `fewest` | the one that moves the fewest operators, if a little work finds it |
+//! | `nearest` | an order near the given one, among those with the same peak |
+//! | `fewest` | the order that moves the fewest operators, if little work suffices to find it |
 
 mod blocks;
 mod bound;
@@ -144,16 +144,16 @@ fn effort<'a>(limits: &Limits, observer: Observer<'a>) -> Effort<'a> {
 #[non_exhaustive]
 pub struct Reordered {
     /// The steps of the sequence in the order in which to run them, for [`OpSequence::permuted`].
-    /// This is the given order unless another needs fewer bytes. Among orders with the same peak,
-    /// it is one that moves few operators; as few as possible if a part of the effort suffices to
-    /// find that out, which holds for small sequences and where few operators must move.
+    /// This is the given order unless another needs fewer bytes. Among orders with the same peak, it
+    /// moves few operators; for small sequences, and if few operators must move, the fewest possible.
     pub order: Vec<usize>,
     /// The most bytes live at a step in that order.
     pub peak: Bytes,
     /// The most bytes live at a step in the given order.
     pub given_peak: Bytes,
-    /// A lower bound in bytes: no order needs fewer. 0 if none was counted: where outputs may begin below inputs at
-    /// distances off the alignment, or beside concatenations and tensors that are used in parts.
+    /// A lower bound in bytes for every order. 0 if there is none, which happens if outputs may begin below their
+    /// inputs and either the distances are not multiples of the alignment, or some tensors are gathered or used in
+    /// parts.
     pub lower_bound: Bytes,
     /// The fewest operators that must be moved to turn the given order into this one.
     pub moved: usize,
@@ -229,7 +229,7 @@ pub fn reorder(
     let given_peak = peak(sequence, options)?;
     let placing = options.placing;
     let is_shared = has_shared_content(sequence, options.lowering);
-    // Overlaps are compared by chunks. Off the alignment, or with other choices, an order may need less.
+    // Orders with overlaps are compared by chunks. With unaligned distances or other choices, an order may need less.
     let mut distances = overlap_distances(sequence).peekable();
     let has_overlaps = distances.peek().is_some();
     let is_bounded = !has_overlaps

@@ -55,11 +55,11 @@ pub(super) struct Model {
     pub(super) adds: Vec<Bytes>,
     /// The requests of each operator's outputs to overwrite chunks, in order.
     pub(super) overwrites: Vec<Vec<Overwrite>>,
-    /// The bytes of inputs that nobody reads: they are live in the first step alone.
+    /// The bytes of inputs that no operator reads: they are live only in the first step.
     pub(super) unread: Bytes,
-    /// True if every operator's step is as described at the top of this file. If not, the model
-    /// still serves to find orders and to bound them by cuts, but a failed search is no proof.
-    /// In no order does the model need more than a plan.
+    /// True if every operator's step is as described at the top of this file. If not, the model still
+    /// serves to find orders and to bound them by cuts, but a failed search proves nothing. In every
+    /// order, the peak of the model is at most the peak of a plan.
     pub(super) exact: bool,
 }
 
@@ -276,7 +276,7 @@ impl Model {
             let list = self.predecessors.get(operator as usize).iter();
             list.filter_map(|&first| number(first))
         });
-        // The whole may know that unread inputs are no peak; a part has other bounds.
+        // In the whole graph, unread inputs may be known not to be the peak; for a part, that need not hold.
         let exact = self.exact && parts.unread == 0;
         Self { exact, ..parts.finish(Lists::new(predecessors)) }
     }

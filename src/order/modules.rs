@@ -1,4 +1,5 @@
-//! Modules: parts of a graph that run in one go, such as an expert or a head, as one operator.
+//! Modules: joins parts of a graph that can run without interruption, such as an expert or a head, into one operator
+//! each.
 //!
 //! A part is a set of operators with an *exit*, one of them: only the exit has successors outside. At most one
 //! operator outside has successors in the part, and it comes before all of them. So each other operator runs before
@@ -15,14 +16,14 @@
 //! 2. in the mortal variant, it never adds less than nothing;
 //! 3. in the kept variant, from its first step on, it never adds less than when it is complete.
 //!
-//! No peak is lost. For in any order, some operator of the part has a step that is as high as the
-//! hill above what would be live without the part, by the first condition. Run the whole part there. Its
-//! steps are no higher. The states before it lose what they had of the part, so they are no higher by
-//! the second condition. The states after it have all of the part, so they are no higher by the third, and no operator
-//! there overwrites less. An operator before it may no longer overwrite entries, because the part now reads
-//! them later. Say that it could overwrite entries of some bytes. After its step these were dead, and the part
-//! still added no less than nothing; so before its step the part added at least these bytes. Now it adds none, and an
-//! output saves no more bytes than the chunk has that it lies over.
+//! *Proof that no peak is lost.* By the first condition, some operator of the part has, in any order, a step that is
+//! as high as the hill above what would be live without the part. Run the whole part there; its steps are no higher.
+//! The states before it lose what they had of the part, so by the second condition they are no higher. The states
+//! after it contain the whole part, so by the third condition they are no higher, and no operator there overwrites
+//! less. An operator before it may no longer overwrite entries, because the part now reads them later. Suppose that it
+//! could overwrite entries of some bytes. After its step these entries were dead, and the part still added no less than
+//! nothing, so before its step the part added at least these bytes. Now the part adds nothing there, and an output
+//! saves at most the bytes of the chunk that it overwrites.
 //!
 //! Modules that are joined at once have no operator in common, and each lies before, after or beside every
 //! other one as a whole.
@@ -44,10 +45,10 @@ use crate::{
 /// The most operators of a module.
 const MOST: usize = 100;
 
-/// The search for modules may take one of so many parts of the effort that is left.
+/// The search for modules may take this fraction of the remaining effort: 1 / `SHARE`.
 const SHARE: u64 = 8;
 
-/// The search for the order of a module may take one of so many parts of what is then left of that.
+/// The search for the order of one module may take this fraction of what is left of that: 1 / `PART`.
 const PART: u64 = 16;
 
 /// A part with its best order and the bytes that this needs.
@@ -59,7 +60,7 @@ struct Module {
 /// Returns the model with each module that is found as one operator, and so on with modules of these;
 /// `None` if there is none.
 pub(super) fn joined(model: &Model, effort: &mut Effort) -> Option<Fused> {
-    // Nobody knows which operator is the first, in whose step unread inputs are live.
+    // Unread inputs are live in the step of the first operator, and any operator may be the first.
     if !model.exact || model.unread > 0 {
         return None;
     }
@@ -163,7 +164,7 @@ fn module(model: &Model, part: &[u32], inside: &[u64], effort: &mut Effort) -> O
             return None;
         }
     }
-    // As of other operators, the step is to need what it produces, whatever dies.
+    // As for any operator, the step must need at least what it produces, whatever dies.
     let produced = (0..kept.sizes.len()).filter(|&chunk| kept.kept[chunk]);
     let produced: Bytes = produced.map(|chunk| kept.sizes[chunk]).sum();
     let mortal = model.part(part, &not_behind(model, part, inside, effort), live);
@@ -286,7 +287,8 @@ fn join(model: &Model, is_joined: &[bool], modules: Vec<Option<Module>>) -> Fuse
     Fused { model, runs }
 }
 
-/// Returns the last operator that every way to each operator passes, or [`NOBODY`]; `None` if the effort is spent.
+/// Returns the immediate dominator of each operator, the last operator that every path to it passes, or [`NOBODY`];
+/// `None` if the effort is spent.
 fn dominators(model: &Model, effort: &mut Effort) -> Option<Vec<u32>> {
     let mut dominators: Vec<u32> = Vec::with_capacity(model.operators());
     for operator in 0..model.operators() {

@@ -116,10 +116,10 @@ impl<'a> Moves<'a> {
         }
     }
 
-    /// The same, backwards and with operators that are undone right before.
+    /// As [`weigh`](Self::weigh), backwards, for an operator with lazy operators that are undone right before it.
     ///
-    /// The steps of these add nothing, so they need no more than is live after the operator's step.
-    /// That is no more than its own step needs, as its outputs overwrite no more than dies.
+    /// The steps of the lazy operators add nothing, so they need no more than is live after the operator's step, which
+    /// is at most what that step itself needs, because its outputs overwrite no more than dies.
     fn weigh_with_lazies(&mut self, operator: u32, place: &Place) -> (Bytes, Bytes) {
         let model = self.model;
         let set = &mut self.set;
@@ -264,7 +264,7 @@ impl<'a> Moves<'a> {
         }
     }
 
-    /// Makes all forced moves at any place.
+    /// Makes all forced moves from a place, without assuming anything about how it was reached.
     pub(super) fn close_all<const F: bool>(
         &mut self,
         place: &mut Place,
@@ -278,8 +278,8 @@ impl<'a> Moves<'a> {
 
     /// Makes all forced moves after moves from a place with none and `floor` live bytes.
     ///
-    /// Only moves that concern an operator change by how much it raises or lowers the live bytes.
-    /// Without any, it becomes forced if that was denied by the budget and fewer bytes are live now.
+    /// Only moves that concern an operator change by how much it raises or lowers the live bytes. An operator that no
+    /// move concerned can only become forced if the budget prevented its move before and fewer bytes are live now.
     pub(super) fn close<const F: bool>(
         &mut self,
         place: &mut Place,
@@ -325,7 +325,7 @@ impl<'a> Moves<'a> {
         goal: &[u64],
         effort: &mut Effort,
     ) -> bool {
-        // Whatever a dive rejects, the search decides without it.
+        // Moves that a dive rejects must not affect the bound of the search.
         let refused = self.refused;
         let floor = from.live + Bytes::from(has_mutation(Mutation::HighValley));
         for _ in 0..DEPTH {

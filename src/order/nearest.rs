@@ -1,5 +1,5 @@
-//! Chooses an order near the given one among those with the same peak: people look at the operators
-//! that moved, and runtimes fuse neighbours.
+//! Chooses an order near the given one among those with the same peak: few moved operators are easy to
+//! review, and runtimes fuse neighbours.
 
 use crate::effort::Effort;
 use crate::{
@@ -22,7 +22,7 @@ pub(super) fn nearest(
     fewest(model, most, moved(&order).len(), effort, end).unwrap_or(order)
 }
 
-/// Puts operators back to their places in the given order, as long as one after another fits there.
+/// Puts operators back to their places in the given order, one after another, as long as the peak allows it.
 fn put_all_back(model: &Model, mut order: Vec<u32>, most: Bytes, effort: &mut Effort) -> Vec<u32> {
     let looks = model.reads.entries() + 4 * model.operators();
     // This may take a part of the search's effort, even if that is spent.
@@ -65,7 +65,7 @@ fn put_all_back(model: &Model, mut order: Vec<u32>, most: Bytes, effort: &mut Ef
 /// Returns the fewest operators that must be moved from the given order: those outside a longest
 /// ascending run.
 pub(super) fn moved(order: &[u32]) -> Vec<u32> {
-    // For each length, the index of the operator at which a run of this length ends lowest.
+    // For each length, the index of the lowest operator at which an ascending run of that length ends.
     let mut ends: Vec<usize> = Vec::new();
     let mut before: Vec<Option<usize>> = Vec::with_capacity(order.len());
     for (place, &operator) in order.iter().enumerate() {
@@ -125,9 +125,9 @@ fn longest_suffix(order: &mut Vec<u32>, fits: &mut impl FnMut(&[u32]) -> bool) {
     }
 }
 
-/// Returns the order with an operator moved right behind the last of its predecessors in the given
-/// order that stay, if it can run there. The operators that stay keep the given order among
-/// themselves, and then with this operator as well.
+/// Returns the order with an operator moved right after the last operator that precedes it in the given
+/// order and stays, if it can run there. The operators that stay keep the given order among themselves,
+/// and so does this operator then.
 fn put_back(model: &Model, order: &[u32], stays: &[bool], operator: u32) -> Option<Vec<u32>> {
     let behind = (0..operator).rev().find(|&other| stays[other as usize]);
     let mut nearer: Vec<u32> = Vec::with_capacity(order.len());

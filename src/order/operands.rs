@@ -3,8 +3,8 @@
 use crate::{Bytes, order::model::Model};
 
 impl Model {
-    /// The bytes of an operator with all that it reads and produces, and of the graph before the first
-    /// operator and after the last: in every order, these are live together.
+    /// A lower bound for every order: for each operator, everything that it reads and produces is live in its
+    /// step; so are the bytes before the first operator and after the last one.
     pub(super) fn operands(&self) -> Bytes {
         let operator = |operator: usize| {
             let reads = self.reads.get(operator).iter().map(|&chunk| self.sizes[chunk as usize]);

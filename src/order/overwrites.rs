@@ -67,7 +67,7 @@ pub(super) fn overwritten(overwrites: &[Overwrite], dies: impl Fn(u32) -> bool) 
     granted.iter().map(|overwrite| overwrite.bytes).sum()
 }
 
-/// Returns whether one more dying chunk never leads to fewer overwritten bytes, nor to more than its own bytes added.
+/// Returns whether one more dying chunk never lowers the overwritten bytes, and raises them by at most its own size.
 pub(super) fn is_monotone(overwrites: &[Overwrite], sizes: &[Bytes]) -> bool {
     let mut chunks: Vec<u32> = overwrites.iter().map(|overwrite| overwrite.chunk).collect();
     chunks.sort_unstable();

@@ -7,10 +7,11 @@
 //!   The states in between that a width has dropped do not matter.
 //! - **Narrows.** Every order passes a state that is the only open one.
 //!
-//! Of states that are equal but for exchanges of branches, one is kept: see `symmetry`.
+//! If states differ only by exchanges of symmetric branches, one of them is kept: see `symmetry`.
 //!
-//! A search that ends with nothing open and nothing dropped is a proof, and the least step that it
-//! rejected is a new bound: for any budget below it, the same moves prove the same.
+//! A search that ends with no open state and has dropped none proves that no order fits. The least step
+//! that it rejected is then a new bound, because for any smaller budget the search would make the same
+//! moves.
 
 use crate::effort::Effort;
 use std::collections::BTreeMap;
@@ -28,14 +29,14 @@ use crate::{
     },
 };
 
-/// The answer of a search.
+/// The result of a search.
 #[derive(Debug)]
 pub(super) enum Answer {
     /// An order within the budget.
     Order(Vec<u32>),
     /// No order needs less than this, which is above the budget.
     AtLeast(Bytes),
-    /// The search gave up, and would probably do so for any budget below this as well.
+    /// The search stopped without a result, and would probably do so for any budget below this as well.
     UnknownBelow(Bytes),
 }
 

@@ -2,13 +2,14 @@
 //!
 //! Two branches are *symmetric* if exchanging their operators, one for one, leaves the model as it is:
 //! sizes, dependencies, readers, and the requests to overwrite. An exchange turns an order into
-//! another with the same steps. So of two states that differ only by such exchanges, a search
-//! needs one, as long as both have the same goal. States are compared by their [`key`](Symmetry::key):
-//! the state in which the symmetric branches that are alike in the goal are sorted.
+//! another with the same steps. So if two states differ only by such exchanges, a search needs only one
+//! of them, as long as both have the same goal. States are compared by their [`key`](Symmetry::key): the
+//! state with the symmetric branches sorted, if the goal treats them the same.
 //!
-//! Candidates come from colours: operators are equal in colour if they look the same as far as their
-//! neighbours, and theirs, can be distinguished. Parts that hang together without operators of a
-//! colour of their own are compared one for one, and only exactly symmetric branches are used.
+//! Candidates come from colour refinement: two operators have the same colour if they, their neighbours,
+//! the neighbours of these and so on look the same. Without the operators whose colour is unique, the
+//! graph falls into connected parts. These are compared one for one, and only exactly symmetric branches
+//! are used.
 
 use crate::effort::Effort;
 use std::collections::{BTreeMap, HashMap};
@@ -23,7 +24,7 @@ use crate::order::{
 /// The most operators of a branch: one bit each.
 const LONGEST: usize = 64;
 
-/// Colours are told apart in at most this many rounds.
+/// The most rounds of colour refinement.
 const ROUNDS: usize = 64;
 
 /// The symmetric branches of a model.
@@ -115,8 +116,8 @@ impl Symmetry {
         self.families.iter().map(|family| family.len() * family[0].len()).sum()
     }
 
-    /// Sorts the branches of each family by what of them has run. States are equal here if they are
-    /// equal after such exchanges.
+    /// Sorts the branches of each family by which of their operators have run. Two states have the same key if
+    /// exchanges of branches make them equal.
     pub(super) fn key(&self, set: &[u64], key: &mut Vec<u64>) {
         key.clear();
         key.extend_from_slice(set);
@@ -147,7 +148,7 @@ fn bits(branch: &[u32], set: &[u64]) -> u64 {
     branch.iter().enumerate().map(bit).sum()
 }
 
-/// Tells operators apart by what they and their neighbours look like.
+/// Computes the colours of the operators by refinement: what they and their neighbours look like.
 fn colours(model: &Model, effort: &mut Effort) -> Vec<u64> {
     let operators = model.operators();
     let sum = |items: &[u32], colours: &[u64], salt: u64| {
@@ -255,8 +256,8 @@ impl<'a> Exchange<'a> {
             (model.sizes[from], model.kept[from]) == (model.sizes[to], model.kept[to])
                 && same(model.readers.get(from), model.readers.get(to), &operator)
         };
-        // An operator outside that may overwrite a chunk of the branches may as well overwrite the one
-        // that takes its place, and does not mind which.
+        // If an operator outside may overwrite a chunk of the branches, it may also overwrite the one that takes its
+        // place, and with the same effect.
         let readers = chunks.keys().flat_map(|&chunk| model.readers.get(chunk as usize));
         let mut outside: Vec<u32> =
             readers.copied().filter(|reader| !self.image.contains_key(reader)).collect();

@@ -1,4 +1,4 @@
-//! Trees: operators whose results flow into one and that nothing else touches.
+//! Trees: operators whose results all flow into one operator, and which no other operator uses.
 //!
 //! The operators of such a tree have one best order, whatever runs between them (Liu, 1987). The
 //! order of a subtree divides into segments, each with a *hill*, the most bytes that it needs, and

@@ -48,15 +48,16 @@ impl Plan {
         self.scope
     }
 
-    /// In the answer that no plan fits: the bytes that every plan needs, whatever it chooses, if they exceed the
-    /// capacity; see [`Planner::content_bound`](crate::Planner::content_bound). No file holds them.
+    /// The bytes that every plan needs, whatever it chooses; see
+    /// [`Planner::content_bound`](crate::Planner::content_bound). Only set in a plan of
+    /// [`PlanFit::No`](crate::planner::PlanFit::No), if they exceed the capacity; files do not store them.
     #[must_use]
     pub const fn content_bound(&self) -> Option<Bytes> {
         self.content_bound
     }
 
-    /// A lower bound that a file states and that counting did not confirm; see
-    /// [`Plan::with_counted_bound`].
+    /// A lower bound in bytes that the plan's file states but that differs from the counted one; see
+    /// [`Plan::with_counted_bound`]. `None` if there is no such bound.
     #[must_use]
     pub const fn claimed_bound(&self) -> Option<Bytes> {
         self.claimed_bound
@@ -112,14 +113,14 @@ impl Plan {
         self.tensors.as_slice()
     }
 
-    /// The sizes of the shared objects in bytes, if the strategy answers with objects.
+    /// The sizes of the shared objects in bytes; empty unless the strategy assigns chunks to objects.
     #[must_use]
     pub const fn objects(&self) -> &[Bytes] {
         self.objects.as_slice()
     }
 
-    /// The order of the operators that this is a plan for: the steps of the sequence as they are to
-    /// run, for [`OpSequence::permuted`](crate::OpSequence::permuted). Empty if that is the order given. All steps of the plan
+    /// The order in which the operators run under this plan, as steps of the sequence in the order given; pass it to
+    /// [`OpSequence::permuted`](crate::OpSequence::permuted). Empty if it is the order given. All steps of the plan
     /// count in this order.
     #[must_use]
     pub const fn order(&self) -> &[usize] {
@@ -163,7 +164,7 @@ impl Plan {
         self.reserved.as_slice()
     }
 
-    /// The copies that make the pool smaller: views and gathered inputs that have memory of their own.
+    /// The copies that make the pool smaller: views and gathered inputs that the plan copies to memory of their own.
     #[must_use]
     pub const fn copies(&self) -> &PlannedCopies {
         &self.copies
@@ -176,15 +177,15 @@ impl Plan {
         self.traffic
     }
 
-    /// The dimensions whose sizes may differ from run to run, by name: the plan holds for every run with these
-    /// sizes, and its own are the largest. Empty if there is one size each.
+    /// The dimensions whose sizes may differ from run to run, by name, each with the range of sizes that the plan holds
+    /// for. The plan was made for the largest sizes. Empty if all sizes are fixed.
     #[must_use]
     pub const fn dims(&self) -> &BTreeMap<Box<str>, DimRange> {
         &self.dims
     }
 
-    /// The names that operators of the sequence read, but that no operator produces and nobody declared. They count as
-    /// weights, outside the pool.
+    /// The names that operators of the sequence read although no operator produces them and they were not declared.
+    /// They count as weights, outside the pool.
     #[must_use]
     pub const fn undeclared(&self) -> &[Box<str>] {
         self.undeclared.as_slice()

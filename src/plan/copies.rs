@@ -2,8 +2,8 @@
 
 use crate::{Bytes, Plan};
 
-/// Bytes that an operator copies although the output could share them with an input, because the pool is smaller
-/// so: a view, or an input of an output that gathers.
+/// Bytes that an operator copies although its output could share them with an input, because that makes the pool
+/// smaller: a view, or a gathered input.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(
     feature = "serde",

@@ -1,5 +1,5 @@
-//! Logs what a plan decided: each overwrite and each copy, once and by name. What was tried on the way is
-//! logged where it is tried, as `trace`.
+//! Logs the decisions of a plan: each overwrite and each copy, once and by name. Attempts before that are
+//! logged where they are made, at level `trace`.
 
 use tracing::{Level, debug, enabled};
 

@@ -86,14 +86,14 @@ pub enum PlanError {
         /// The bytes from the lowest to the highest of them.
         size: Bytes,
     },
-    /// The caller cancelled a strategy that has no plan before its end.
+    /// The caller cancelled a strategy that is not [anytime](Strategy::is_anytime), before it had a plan.
     #[error("strategy {strategy} was cancelled before it had a plan")]
     Cancelled {
         /// The strategy.
         strategy: Strategy,
     },
-    /// The time limit was over before a strategy had a plan. Those that
-    /// [end early](Strategy::is_anytime) have one soon.
+    /// The time limit was over before a strategy had a plan. [Anytime strategies](Strategy::is_anytime)
+    /// have one soon and return it.
     #[error(
         "strategy {strategy} had no plan when the time limit was over; allow more time, or use best, \
          optimal or first-fit, which end with the best plan so far"
@@ -139,7 +139,7 @@ pub enum PlanError {
 }
 
 impl PlanError {
-    /// Returns whether the caller or a time limit stopped a strategy that has no plan before its end.
+    /// Returns whether the caller or a time limit stopped a strategy before it had a plan.
     pub(crate) const fn is_stop(&self) -> bool {
         matches!(self, Self::Cancelled { .. } | Self::OutOfTime { .. })
     }

@@ -36,7 +36,7 @@ pub(crate) struct PlanFile {
     /// True if no smaller pool exists.
     #[serde(default)]
     pub proven_optimal: bool,
-    /// Name of the scope of these two; the smallest if omitted.
+    /// Name of the scope of `lower_bound` and `proven_optimal`; `these_choices` if omitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scope: Option<Scope>,
     /// Total bytes with one buffer per chunk.
@@ -98,8 +98,8 @@ pub(crate) struct PlanFile {
     /// the plan holds for; omitted if there are none.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub dims: BTreeMap<Box<str>, DimRange>,
-    /// The names that operators read, but that no operator produces and nobody declared: they count as weights;
-    /// omitted if there are none.
+    /// The names that operators read although no operator produces them and they were not declared; they count as
+    /// weights. Omitted if there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub undeclared: Vec<Box<str>>,
     /// True if the operators were not given in execution order: steps count in the sorted order;
@@ -300,7 +300,7 @@ impl From<Plan> for PlanFile {
         let has_pools = !plan.pools.is_empty();
         let objective = if has_pools { plan.objective() } else { Vec::new() };
         let names: Vec<Box<str>> = plan.pools.iter().map(|pool| pool.name.clone()).collect();
-        // In one pool, everything lies there.
+        // With one pool, chunks need not name it.
         let pool_of = |pool: usize| if names.len() > 1 { names.get(pool).cloned() } else { None };
         Self {
             format: if has_pools { FULL } else { PLAIN }.to_owned(),

@@ -1,4 +1,4 @@
-//! The answer of a planner.
+//! The layout: the result of a strategy, before it becomes a plan.
 
 use crate::{
     Bytes, Strategy,
@@ -16,7 +16,8 @@ pub struct Layout {
     pub offsets: Vec<Bytes>,
     /// The pool of each chunk, by [`ChunkId`]; empty if the problem has one pool.
     pub pools: Vec<PoolId>,
-    /// The sizes of the shared objects in bytes, if the strategy answers with objects; they lie one after another.
+    /// The sizes of the shared objects in bytes, which lie one after another; empty unless the strategy assigns chunks
+    /// to objects.
     pub objects: Vec<Bytes>,
     /// The shared object of each chunk, by [`ChunkId`]; a chain shares one. `None` for chunks without bytes; empty
     /// without objects.

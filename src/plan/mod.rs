@@ -179,9 +179,9 @@ impl Plan {
         self.pools.len() < 2 && self.pool_size == bound
     }
 
-    /// Replaces the lower bound by a counted one: the largest number of bytes of the problem alive at one
-    /// step. If the plan comes from a file that states another bound, that becomes the claimed bound, because
-    /// only a search could confirm it.
+    /// Replaces the lower bound by the [counted](crate::Problem::lower_bound) one: the largest number of bytes of the
+    /// problem alive at one step. If the plan comes from a file that states another bound, that bound becomes the
+    /// [claimed bound](Plan::claimed_bound), because only a search could confirm it.
     ///
     /// # Errors
     ///
@@ -210,8 +210,8 @@ impl Plan {
         Self { scope, ..self }
     }
 
-    /// Replaces the [order](Plan::order) that the plan states, and nothing else: a file names the operators by their
-    /// places in the model, which need not list them in execution order.
+    /// Replaces the [order](Plan::order) that the plan states, and nothing else. Use it to write a plan for a model
+    /// whose file does not list operators in execution order: there, the order refers to positions in the file.
     #[must_use]
     pub fn with_order(self, order: Vec<usize>) -> Self {
         Self { order, ..self }
@@ -238,7 +238,7 @@ impl Plan {
         self.strategy.map_or("unknown", Strategy::name)
     }
 
-    /// The pool size as a multiple of the lower bound; 1 is perfect.
+    /// The pool size divided by the lower bound; 1 is optimal.
     #[must_use]
     #[allow(clippy::cast_precision_loss, reason = "a ratio for people")]
     pub fn ratio(&self) -> f64 {
@@ -248,8 +248,9 @@ impl Plan {
         }
     }
 
-    /// The first step in which a chunk does not share its bytes: an overwriter begins in the last step in which
-    /// the chunk that it overwrites needs the bytes of both, and shares them in that step.
+    /// The first step in which a chunk does not share its bytes with the chunk that it overwrites. An overwriter begins
+    /// in the last step of the overwritten chunk and shares the bytes in that step; it has them alone from the next
+    /// step.
     #[must_use]
     pub fn own_begin(&self, chunk: &PlannedChunk) -> Step {
         let overwritten = chunk.overwrites.and_then(|link| self.chunks.get(link.chunk));
@@ -257,8 +258,8 @@ impl Plan {
         overwritten.map_or(chunk.begin, begin)
     }
 
-    /// The bytes of a chunk outside the one that it overwrites, if it begins below that one. They are its own
-    /// already in the step before [`own_begin`](Self::own_begin).
+    /// The bytes of an overwriter outside the chunk that it overwrites, if it begins below that chunk. They belong to
+    /// the overwriter alone one step before [`own_begin`](Self::own_begin).
     pub fn outside(&self, chunk: &PlannedChunk) -> impl Iterator<Item = Range<Bytes>> + use<> {
         let link = chunk.overwrites.filter(|link| link.below > 0);
         let old = link.and_then(|link| self.chunks.get(link.chunk));

@@ -1,4 +1,4 @@
-//! A plan from somewhere else, of which only the offsets or places are known.
+//! Plans from other planners, of which only the offsets or places are known.
 
 use crate::{
     Bytes, Plan, PlanError, PlannedChunk, PlannedLink, Problem,
@@ -31,8 +31,8 @@ impl Plan {
     }
 
     /// Creates the plan that places each chunk of a problem in a pool at an offset, by
-    /// [`ChunkId`](crate::problem::ChunkId); for problems with several pools. Optional parts at their
-    /// places lie inside.
+    /// [`ChunkId`](crate::problem::ChunkId); for problems with several pools. An optional part counts as
+    /// inside its whole if its place agrees.
     ///
     /// ```
     /// use memplan::{Plan, Problem, problem::{Place, Pool}, verify::verify};

@@ -251,7 +251,7 @@ impl Placement<'_> {
         self.sequence.tensor_id(name).map(|id| self.tensor(id))
     }
 
-    /// The bytes of the pool that are the workspace of a step; `None` if it needs none.
+    /// The range of bytes in the pool that is the workspace of a step; `None` if the step needs none.
     #[must_use]
     pub fn workspace(&self, step: usize) -> Option<Range<Bytes>> {
         self.workspaces.get(step).cloned().flatten()

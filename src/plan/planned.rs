@@ -50,8 +50,9 @@ pub struct Plan {
     pub(crate) is_sorted: bool,
 }
 
-/// The plan of a sequence that an operator runs. Its pool lies in the operator's workspace, behind a
-/// copy of its inputs. The workspace that the operator requests for itself comes after the largest body.
+/// The plan of a body: a sequence that an operator runs, such as a branch or a loop. Its pool lies in the
+/// operator's workspace, after a copy of its inputs. The workspace that the operator requests for itself
+/// comes after the largest body.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct PlannedBody {
@@ -67,7 +68,7 @@ pub struct PlannedBody {
 }
 
 impl PlannedBody {
-    /// Its share of the workspace, in bytes.
+    /// The bytes of workspace that the body needs: the copies of its inputs and its pool.
     #[must_use]
     pub fn room(&self) -> Bytes {
         self.inputs.saturating_add(self.plan.pool_size)
@@ -136,7 +137,7 @@ pub struct PlannedTensor {
     pub name: Box<str>,
     /// Its size in bytes.
     pub size: Bytes,
-    /// The basis of the size.
+    /// Whether the size is exact, an upper limit, or only declared.
     pub basis: SizeBasis,
     /// Its place.
     pub place: TensorPlace,

@@ -18,7 +18,7 @@ pub struct PlannedPool {
     pub size: Bytes,
     /// Its capacity in bytes, if it is limited.
     pub capacity: Option<Bytes>,
-    /// The alignment of roots in this pool, in bytes; that of the plan if it is larger.
+    /// The alignment of roots in this pool, in bytes. The alignment of the plan applies instead if it is larger.
     pub alignment: Bytes,
     /// The cost of a byte of traffic.
     pub cost: u64,
@@ -39,7 +39,7 @@ pub struct PlannedPart {
     pub offset: Bytes,
     /// The first byte of the chunk inside that lies there: 0 unless only some of them do.
     pub low: Bytes,
-    /// The number of bytes that lie there: all of the chunk, or those that an input shows of it.
+    /// The number of bytes that lie there: the whole chunk, or the bytes that a gathered view shows of it.
     pub size: Bytes,
 }
 

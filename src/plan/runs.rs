@@ -69,8 +69,8 @@ impl Plan {
         self
     }
 
-    /// Removes the parts that tell only where runs lie. Runs inside a chunk made later are bytes of their whole chunk
-    /// that it gathers; those beside each other are one part.
+    /// Removes the parts that only tie runs to their own chunk. A run inside a chunk that begins later becomes a part
+    /// of the run's whole chunk, because the later chunk gathers it; adjacent parts are merged.
     fn without_parts_of_runs(&mut self, whole_of: &[Option<(usize, Bytes)>]) {
         let mut parts: Vec<PlannedPart> = Vec::with_capacity(self.parts.len());
         for mut part in std::mem::take(&mut self.parts) {
@@ -85,7 +85,7 @@ impl Plan {
         self.parts = joined(parts);
     }
 
-    /// The windows of a chunk: where not all of its bytes are needed, the ones that are.
+    /// The windows of a chunk that consists of runs: the bytes that are needed in steps in which not all are.
     fn narrowed(&self, whole: usize, runs: &[usize]) -> Vec<PlannedWindow> {
         let start = self.chunks[whole].offset;
         let low = |run: usize| self.chunks[run].offset - start;
@@ -102,7 +102,7 @@ impl Plan {
                 windows.push(PlannedWindow { chunk: whole, begin, end, low: low(run), high });
             }
         }
-        // In each step, runs beside each other are one.
+        // In each step, adjacent runs become one window.
         merged(&windows)
     }
 

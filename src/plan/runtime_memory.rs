@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Bytes, file::is_zero};
 
-/// The arena of a runtime for a model as it is, and with the plan. The planner of the runtime places
-/// scratch memory as well, so that the arena may be larger than the pool.
+/// The sizes of a runtime's arena for a model without and with the plan. The runtime also places scratch
+/// memory in it, so the arena may be larger than the pool.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
@@ -18,7 +18,7 @@ pub struct ArenaEntry {
     /// The kernels that it is built with, if they decide the scratch memory; otherwise omitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernels: Option<Box<str>>,
-    /// Bytes that it takes for the model as it is, or without the plan in the model if that is wrong.
+    /// Bytes of the arena for the unchanged model; if the model contains a wrong plan, for the model without that plan.
     pub own: Bytes,
     /// True if the model has a right plan already, which `own` comes from; otherwise it comes from the
     /// runtime's own planner.
@@ -26,7 +26,7 @@ pub struct ArenaEntry {
     /// All that is wrong with the plan in the model; omitted if nothing is.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub wrong_plan: Vec<String>,
-    /// Bytes that it takes with this plan; for several models, with a plan of each.
+    /// Bytes of the arena with this plan; for several models, with a plan for each.
     pub planned: Bytes,
     /// Number of scratch buffers that are counted.
     pub scratch_buffers: usize,

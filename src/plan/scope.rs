@@ -10,9 +10,9 @@ use crate::{
 /// The plans that [`Plan::lower_bound`](crate::Plan::lower_bound) and
 /// [`Plan::proven_optimal`](crate::Plan::proven_optimal) speak of.
 ///
-/// A view could also be a copy, an output that may be written over an input may lie elsewhere, and an input
-/// may lie inside the output that gathers it or be copied there. What is proven about all choices holds for every
-/// plan of the input; else another choice may lead to a smaller pool.
+/// A planner has choices: a view may be a copy instead, an output that may be written over an input may lie
+/// elsewhere, and an input may lie inside the output that gathers it or be copied there. A proof over all choices
+/// holds for every plan of the input; with a proof over these choices only, other choices may lead to a smaller pool.
 ///
 /// ```
 /// use memplan::{Planner, Problem, plan::Scope};
@@ -34,8 +34,8 @@ use crate::{
 )]
 #[non_exhaustive]
 pub enum Scope {
-    /// The plans of the same chunks: `these_choices`. They have the same views, overwrites and copies, and need each
-    /// chunk for as long.
+    /// The plans of the same chunks: `these_choices` in files. They have the same views, overwrites and copies, and the
+    /// same lifetimes.
     TheseChoices,
     /// All plans of the input: `all_choices`.
     AllChoices,
@@ -65,8 +65,8 @@ impl Scope {
         if has_choice { Self::TheseChoices } else { Self::AllChoices }
     }
 
-    /// The scope with the bodies that operators run. Their pools are part of the pool around them, so what is
-    /// not proven about all plans of a body is not proven about all plans.
+    /// The scope of a plan with these bodies. Their pools are part of the plan's pool, so a proof over all choices
+    /// needs such a proof for every body.
     pub(crate) fn with_bodies(self, bodies: &[PlannedBody]) -> Self {
         let is_supplied =
             |tensor: &PlannedTensor| matches!(tensor.place, TensorPlace::Supplied { .. });

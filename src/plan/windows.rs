@@ -1,5 +1,5 @@
-//! Facts of the problem that a plan repeats, so that pictures need nothing else: when a chunk needs only
-//! some of its bytes, which chunks are pinned, and which bytes of a pool are reserved.
+//! Data of the problem that a plan repeats, so that pictures can be drawn from the plan alone: windows and holes,
+//! pinned chunks and reserved ranges.
 
 use std::collections::HashMap;
 

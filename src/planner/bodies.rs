@@ -1,8 +1,8 @@
 //! Bodies: the sequences that operators run. Each is planned by itself, before the sequence around
 //! it.
 //!
-//! The pool of a body is workspace of its operator, behind copies of the body's inputs. Only one
-//! body of an operator runs at a time, so the workspace is as large as the largest of them needs.
+//! The pool of a body lies in the workspace of its operator, after copies of the body's inputs. Only
+//! one body of an operator runs at a time, so the workspace is as large as its largest body needs.
 
 use std::{borrow::Cow, time::Instant};
 
@@ -19,7 +19,7 @@ pub(super) struct Flattened<'s> {
     pub(super) bodies: Vec<PlannedBody>,
 }
 
-/// Plans all bodies of a sequence with `plan`, which may use what is left of the limits.
+/// Plans all bodies of a sequence with `plan`, which receives the rest of the limits.
 pub(super) fn flatten(
     sequence: &OpSequence,
     limits: Limits,

@@ -1,4 +1,4 @@
-//! Plans by shape.
+//! A cache of plans, one for each shape of a model.
 
 use std::{borrow::Borrow, collections::BTreeMap};
 
@@ -6,9 +6,9 @@ use crate::{Bytes, Plan};
 
 /// Plans of one model for several shapes, by the sizes of its open dimensions.
 ///
-/// The key is the list of sizes itself, never a hash of it, so two shapes cannot be mistaken for each
-/// other. All plans live in one pool, one at a time: it must be as large as the largest of them. A plan may be
-/// held in any type that lends it, such as an `Arc`.
+/// The key is the list of sizes itself, never only a hash of it, so two shapes cannot be mistaken for
+/// each other. All plans use the same pool, one at a time, so the pool must be as large as the largest
+/// of them. Plans may be stored in any type that borrows as one, such as an `Arc`.
 ///
 /// ```
 /// use memplan::{PlanError, Planner, Problem, planner::PlanCache};
@@ -62,14 +62,14 @@ impl<P: Borrow<Plan>> PlanCache<P> {
         Ok(self.plans.entry(shape.into()).or_insert(planned))
     }
 
-    /// The smallest plan of a shape that is at least as large in every dimension, with that shape; of
-    /// plans of one size, that of the lowest shape.
+    /// The smallest plan among the shapes that are at least as large in every dimension, with its shape.
+    /// Among plans of equal size, the one whose shape comes first in order.
     ///
-    /// Such a plan also holds for the smaller shape if all sizes shrink with the dimensions, and chunks,
-    /// lifetimes, links and distances are the same. It fails where a distance depends on the shape, as
-    /// that of an input in a concatenation behind an open dimension, or where an output is written over
-    /// an input that is as large in one shape only, as in a broadcast. `verify` of the plan for the
-    /// smaller shape decides.
+    /// Such a plan also holds for the smaller shape if all sizes shrink with the dimensions, and if
+    /// chunks, lifetimes, links and distances are the same. It does not hold if a distance depends on
+    /// the shape, such as the offset of an input in a concatenation after an open dimension, or if an
+    /// output is written over an input that has the same size in only one of the shapes, as in a
+    /// broadcast. Call [`verify`](mod@crate::verify) for the smaller shape to decide.
     #[must_use]
     pub fn dominating(&self, shape: &[u64]) -> Option<(&[u64], &P)> {
         let is_larger = |of: &[u64]| {

@@ -28,14 +28,13 @@ pub struct Comparison {
     pub unshared_size: Bytes,
     /// A row per strategy, in the order of [`Strategy::ALL`].
     pub rows: Vec<ComparisonRow>,
-    /// The answer of [`Strategy::Best`] for a better order of the operators, if one was searched
-    /// for.
+    /// The result of [`Strategy::Best`] for a better order of the operators, if one was searched for.
     pub reordered: Option<Measurement>,
 }
 
 impl Comparison {
-    /// Adds the answer for a better order of the operators, and the time that it took to find and
-    /// plan it.
+    /// Adds the result for a better order of the operators, and the time that it took to find and plan
+    /// it.
     #[must_use]
     pub fn with_reordered(mut self, found: &ReorderedPlan, took: Duration) -> Self {
         self.reordered = Some(Measurement::of(&found.plan, took));
@@ -49,11 +48,11 @@ impl Comparison {
 pub struct ComparisonRow {
     /// The strategy.
     pub strategy: Strategy,
-    /// Its answer, or the reason why it has none.
+    /// Its result, or why it has none.
     pub measurement: Result<Measurement, LeftOut>,
 }
 
-/// The reason why a strategy has no answer.
+/// Why a strategy has no result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LeftOut {
@@ -71,7 +70,7 @@ pub enum LeftOut {
     Stopped,
 }
 
-/// The answer of a strategy.
+/// The result of a strategy.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Measurement {
@@ -79,7 +78,7 @@ pub struct Measurement {
     pub pool_size: Bytes,
     /// The time that it took.
     pub took: Duration,
-    /// The number of shared objects, if the strategy answers with objects.
+    /// The number of shared objects, if the strategy assigns chunks to objects.
     pub objects: Option<usize>,
     /// The strategy that won, if it chose among several planners.
     pub winner: Option<Strategy>,
@@ -89,10 +88,10 @@ pub struct Measurement {
 const MAX_CONFLICTS: u64 = 200_000_000;
 
 impl Planner<'_> {
-    /// Plans an input with every strategy that takes a reasonable time for it, as [`plan`](Self::plan) does. The
-    /// strategy of this planner does not matter. Each strategy has the limits to itself. At a time limit, or when they
-    /// are cancelled, strategies that [end early](Strategy::is_anytime) have their best answer so far; the others have
-    /// none. Strategies that begin after the caller has cancelled have none, either.
+    /// Plans an input as [`plan`](Self::plan) does, with every strategy that takes a reasonable time for it, whichever
+    /// strategy this planner has. The limits apply to each strategy on its own. At a time limit, or when the caller
+    /// cancels, [anytime strategies](Strategy::is_anytime) give their best plan so far; the others have no result.
+    /// Strategies that have not begun when the caller cancels have no result either.
     ///
     /// ```
     /// use memplan::{Planner, networks};
@@ -104,7 +103,7 @@ impl Planner<'_> {
     ///
     /// # Errors
     ///
-    /// As [`plan`](Self::plan), but for unsupported features and limits, which are in the rows.
+    /// As [`plan`](Self::plan), except for unsupported features and limits, which the rows report.
     pub fn compare<'i>(&self, input: impl Into<InputRef<'i>>) -> Result<Comparison, PlanError> {
         let input = input.into();
         let mut prepared = self.clone().strategy(Strategy::Best).prepare(input)?;
@@ -163,7 +162,7 @@ impl Planner<'_> {
 }
 
 impl Prepared<'_> {
-    /// No plan with gathered inputs inside their outputs, or with all copies, is smaller.
+    /// A lower bound in bytes for plans with gathered inputs inside their outputs and for plans with all copies.
     fn lower_bound(&self) -> Bytes {
         let problems = iter::once(&self.lowered).chain(&self.gathered);
         problems.map(|lowered| lowered.problem.lower_bound().bytes).min().unwrap_or(0)

@@ -13,19 +13,19 @@ use crate::{
     search::{self, Fit, Limits, Observer, best, relaxed::Relaxed},
 };
 
-/// The answer of [`Planner::fit`]. No variant will be added.
+/// The result of [`Planner::fit`]. No variant will be added.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PlanFit {
     /// This plan fits. Its pool need not be the smallest.
     Yes(Plan),
-    /// No plan fits, whatever it chooses; this is proven. This plan is too large, and so is its lower bound or its
-    /// [content bound](Plan::content_bound).
+    /// It is proven that no plan fits, whatever it chooses: the lower bound or the
+    /// [content bound](Plan::content_bound) of this plan, which is too large, exceeds the capacity.
     No(Plan),
     /// Undecided. This plan is too large; another strategy or more effort may find one that fits.
     Unknown(Plan),
 }
 
-/// The answer that a plan with the best choices found gives.
+/// What a plan with the best choices found says about a capacity.
 fn judged(found: Plan, capacity: Bytes) -> PlanFit {
     match found.scope {
         _ if found.pool_size <= capacity => PlanFit::Yes(found),
@@ -91,8 +91,8 @@ impl Planner<'_> {
         Ok(judged(limited.plan_within(input, capacity)?, capacity))
     }
 
-    /// A plan that fits, which is not compared with other choices. If every choice needs as many bytes, none is
-    /// smaller.
+    /// Returns a plan that fits. If the content bound equals its pool size, no other choice is smaller, and the plan
+    /// says so.
     fn at_content_bound(&self, plan: Plan, input: InputRef<'_>) -> Result<Plan, PlanError> {
         if plan.scope == Scope::AllChoices || plan.pools.len() > 1 {
             return Ok(plan);
@@ -118,7 +118,7 @@ impl Planner<'_> {
         let gathered = prepared.gathered.as_ref();
         let answer = match gathered.map(|gathered| fit(&prepared.of_gathered(), gathered)) {
             Some(Ok(PlanFit::Yes(plan))) => PlanFit::Yes(plan),
-            // A plan with all copies may fit where one without them does not.
+            // A plan with all copies may fit even if no plan with gathered inputs does.
             _ => fit(&prepared.planner.after(lowered), &prepared.lowered)?,
         };
         if let (PlanFit::Yes(_), Some(sequence)) = (&answer, input.sequence()) {

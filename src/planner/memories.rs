@@ -1,4 +1,4 @@
-//! Pools and pins that a caller gives with an input that has none.
+//! Pools and pins that the caller gives to the planner, for an input that lists none itself.
 
 use crate::{
     Bytes, InputRef, OpSequence, PlanError, Problem,

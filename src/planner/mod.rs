@@ -1,5 +1,5 @@
-//! The front door: a [`Planner`] takes a sequence or a [`Problem`], lays it out with a [`Strategy`], and returns a
-//! plan.
+//! The entry point of the crate: a [`Planner`] takes a sequence or a [`Problem`], lays it out with a [`Strategy`], and
+//! returns a plan.
 
 mod bodies;
 mod cache;
@@ -66,9 +66,8 @@ pub struct Planner<'a> {
 /// The largest number of overlap limits that are tried.
 const MAX_LIMITS: usize = 16;
 
-/// The default effort, in nodes, of `best` for gathered inputs inside their outputs. Where that
-/// does not meet the lower bound, the plan with all copies is often smaller and always found
-/// sooner.
+/// The default effort of `best`, in nodes, for a plan with gathered inputs inside their outputs. If such a
+/// plan does not meet the lower bound, the plan with all copies is often smaller and always found sooner.
 const GATHERED_NODES: u64 = 20_000;
 
 /// An input that is ready to be laid out.
@@ -77,10 +76,11 @@ struct Prepared<'a> {
     lowered: Lowered,
     /// The same problem with inputs inside the outputs that gather them, if there are any.
     gathered: Option<Lowered>,
-    /// True if some input is not inside. All of them together may still be possible, and better.
+    /// True if some gathered input does not lie inside its output. Requiring all of them may still be possible, and
+    /// better.
     is_partial: bool,
     bodies: Vec<PlannedBody>,
-    /// The planner, with the time that planning the bodies and lowering have left of its limit.
+    /// The planner, with its time limit reduced by the time that planning the bodies and lowering took.
     planner: Planner<'a>,
 }
 
@@ -108,7 +108,7 @@ impl Prepared<'_> {
             return plan_of(&self.planner, &self.lowered);
         };
         let start = Instant::now();
-        // Pins may make the bound of either the larger one.
+        // With pins, either bound may be the larger one.
         let bound = |lowered: &Lowered| lowered.problem.lower_bound().bytes;
         let bound = bound(gathered).min(bound(&self.lowered));
         let inside = match plan_of(&self.of_gathered(), gathered) {
@@ -221,9 +221,10 @@ impl<'a> Planner<'a> {
         self
     }
 
-    /// Places chunks in these memories, listed from the most preferred, usually the fastest. As little
-    /// traffic as possible goes to those that cost more; then the pools are as small as possible, the
-    /// last one first. An operator's traffic is the bytes of its inputs and outputs.
+    /// Places chunks in these memories, listed from the most preferred, usually the fastest. The first
+    /// goal is the least cost of traffic, each byte counted at the cost of its pool. The second goal is
+    /// the smallest pools, the last pool first. The traffic of an operator is the bytes of its inputs and
+    /// outputs.
     ///
     /// ```
     /// use memplan::{Planner, networks, problem::Pool};
@@ -255,18 +256,19 @@ impl<'a> Planner<'a> {
         self
     }
 
-    /// Limits planning. The effort and the threads are for the strategies that search, [`Strategy::Best`] and
-    /// [`Strategy::Optimal`]. The time limit holds for all: those that [end early](Strategy::is_anytime) return
-    /// their best plan so far, the others fail with [`PlanError::OutOfTime`].
+    /// Limits planning. The effort and the threads apply to the strategies that search, [`Strategy::Best`] and
+    /// [`Strategy::Optimal`]. The time limit applies to all strategies: when it is over,
+    /// [anytime strategies](Strategy::is_anytime) return their best plan so far, and the others fail with
+    /// [`PlanError::OutOfTime`].
     #[must_use]
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
         self
     }
 
-    /// Lets the caller watch the strategies that search, and cancel all. Soon after that, those that
-    /// [end early](Strategy::is_anytime) return their best plan so far; the others fail with
-    /// [`PlanError::Cancelled`].
+    /// Reports the progress of strategies that search, and lets the caller cancel any strategy. Soon after a
+    /// cancellation, [anytime strategies](Strategy::is_anytime) return their best plan so far; the others
+    /// fail with [`PlanError::Cancelled`].
     ///
     /// ```
     /// use std::{sync::atomic::AtomicBool, time::Duration};
@@ -293,9 +295,9 @@ impl<'a> Planner<'a> {
     ///
     /// # Errors
     ///
-    /// If a sequence cannot be lowered, the alignment is not a power of two, the sum of sizes
-    /// exceeds 64 bits, the strategy cannot plan such a problem, or it has no plan before its end and was
-    /// cancelled or out of time.
+    /// If a sequence cannot be lowered, the alignment is not a power of two, the sum of sizes exceeds 64
+    /// bits, the strategy does not support a feature of the problem, no plan fits the pools, or a strategy
+    /// that is not [anytime](Strategy::is_anytime) was cancelled or out of time.
     pub fn plan<'i>(&self, input: impl Into<InputRef<'i>>) -> Result<Plan, PlanError> {
         let plan = self.plan_within(input.into(), 0)?;
         plan.log_decisions();
@@ -342,9 +344,9 @@ impl<'a> Planner<'a> {
         Choices { planner: self, start, source, target }.improve(plan)
     }
 
-    /// The bytes that every plan of an input needs, whatever it chooses: the content bound (the book, What memplan
-    /// chooses). `None` if they cannot be counted: for constrained problems, for programs on several streams
-    /// that are too large, and where a capacity is no multiple of the alignment.
+    /// The content bound: the bytes that every plan of an input needs, whatever it chooses (the book, What memplan
+    /// chooses). `None` if they cannot be counted: for constrained problems, for large programs on several streams, and
+    /// if a capacity is not a multiple of the alignment.
     ///
     /// ```
     /// use memplan::{Planner, networks};
@@ -406,7 +408,7 @@ impl<'a> Planner<'a> {
         mut best: Plan,
     ) -> Result<Plan, PlanError> {
         let start = Instant::now();
-        // There are none where chunks cannot be lowered as wholes.
+        // There are none if the chunks cannot be lowered as wholes.
         let limits = lower::overlap_limits(sequence, self.lowering, self.placing());
         for limit in limits.unwrap_or_default().into_iter().take(MAX_LIMITS) {
             let limits = self.limits.after(start);

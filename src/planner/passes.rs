@@ -1,6 +1,7 @@
-//! Passes: with a time limit alone, everything is planned with the default effort first, and then again with more and
-//! more effort until the time is over. A limit that suffices for the first pass never leads to a larger pool than the
-//! default effort. With an endless effort alone, the first stage without an end of its own would take all of the time.
+//! Passes: if only a time limit is given, the input is planned with the default effort first, and then again with more
+//! and more effort until the time is over. So if the time suffices for the first pass, the pool is never larger than
+//! with the default effort. A single pass with unlimited effort would not do: the first stage that never ends by itself
+//! would use all of the time.
 
 use std::{
     sync::atomic::{AtomicU64, Ordering},
@@ -12,8 +13,8 @@ use crate::{Bytes, Limits, Observer, Progress};
 /// Each pass has this many times the effort of the one before.
 const GROWTH: u64 = 8;
 
-/// Runs passes until the result is final, the time is over or the caller cancels. A pass with many times the effort of
-/// the one before that takes less than twice its time had nothing left to search, so no pass follows.
+/// Runs passes until the result is final, the time is over or the caller cancels. If a pass takes less than twice the
+/// time of the one before, although it had [`GROWTH`] times the effort, nothing is left to search, and it is the last.
 pub(super) fn in_passes<T>(
     limits: Limits,
     observer: Observer<'_>,

@@ -43,7 +43,7 @@ impl Recomputing {
     }
 }
 
-/// The answer of [`Planner::plan_recomputed`].
+/// The result of [`Planner::plan_recomputed`].
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum RecomputedPlan {
@@ -87,16 +87,18 @@ impl RecomputedFit {
     }
 }
 
-/// The most budgets that are tried. The peak of one that fits may lead to a pool that does not.
+/// The most budgets for the peak that are tried: even if the live bytes fit the capacity, the pool may not.
 const BUDGETS: usize = 6;
 
-/// With another order, peaks above the capacity may fit: these many percent of it are tried first.
+/// Before reordering, budgets above the capacity are tried first, in percent of it: in a better order, the plan may
+/// still fit.
 const BEFORE_REORDERING: [u64; 2] = [125, 110];
 
 impl Planner<'_> {
-    /// Plans a sequence within a capacity: if its own plan does not fit, some operators run twice, as few and
-    /// cheap ones as the search finds. The pool counts, with alignment, padding, workspaces and outputs
-    /// written over inputs; the live bytes are limited further until it fits.
+    /// Plans a sequence within a capacity. If its own plan does not fit, some operators run again; the search looks
+    /// for the cheapest set of them. The capacity limits the pool, with alignment, padding, workspaces and outputs
+    /// written over inputs. If the live bytes fit but the pool does not, the limit for live bytes is lowered and the
+    /// search repeated.
     ///
     /// ```
     /// use memplan::{Planner, networks, planner::{RecomputedPlan, Recomputing}};
@@ -164,7 +166,8 @@ impl Planner<'_> {
         Ok(answer)
     }
 
-    /// Answers for `points` budgets of live bytes; see [`curve`](crate::recompute::curve).
+    /// Searches for the recomputation at each of `points` budgets of live bytes; see
+    /// [`curve`](crate::recompute::curve).
     ///
     /// # Errors
     ///

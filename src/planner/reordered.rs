@@ -41,8 +41,8 @@ impl Planner<'_> {
     /// within `limits`. The pool is never larger than with the given order, which is kept unless
     /// another one makes the pool smaller.
     ///
-    /// A time limit covers everything: at most a quarter is for the plan of the given order, as much
-    /// again is kept for the plan of the new one, and the search takes the rest.
+    /// A time limit covers everything: at most a quarter is spent on the plan in the given order, another
+    /// quarter is reserved for the plan in the new order, and the search uses the rest.
     ///
     /// ```
     /// use memplan::{Planner, networks, order::default_limits};
@@ -83,9 +83,9 @@ impl Planner<'_> {
         }
     }
 
-    /// Compares with other orders, if the sequence is small: with those that are best where a tie between two tensors is
-    /// given up, each searched briefly, and with those in which one operator has moved. An order that needs more bytes
-    /// with all ties may need fewer without some, and bytes alive are not all of a pool.
+    /// If the sequence is small, also tries orders near the best one: the best orders without one tie between two
+    /// tensors, each searched briefly, and orders in which one operator has moved. An order that needs more bytes with
+    /// all ties may need fewer without some of them, and the pool may be larger than the bytes alive.
     fn with_nearby_orders(
         &self,
         found: ReorderedPlan,
@@ -113,9 +113,10 @@ impl Planner<'_> {
         Ok(nearby.found)
     }
 
-    /// Searches briefly for an order in which a sequence needs a smaller pool than in `given`, a plan of it, and returns the
-    /// plan in that order. This takes a few hundredths of a second at most. It searches no sequence on several
-    /// streams or of more than 2000 operators. [`plan_reordered`](Self::plan_reordered) may find an even smaller pool.
+    /// Searches briefly for an order of the operators that needs a smaller pool than `given`, a plan of the sequence,
+    /// and returns the plan in that order. Takes a few hundredths of a second at most. `None` if no such order was
+    /// found, or if the sequence runs on several streams or has more than 2000 operators.
+    /// [`plan_reordered`](Self::plan_reordered) may find an even smaller pool.
     ///
     /// ```
     /// use memplan::{OpSequence, Operator, Output, Planner};
@@ -163,7 +164,7 @@ impl Planner<'_> {
         self.clone().limits(Limits { time: least, ..self.limits })
     }
 
-    /// Plans a sequence in an order that was found, where its pool is smaller.
+    /// Plans a sequence in an order that was found, and keeps that order only if the pool is smaller.
     fn plan_found(
         &self,
         sequence: &OpSequence,

@@ -18,14 +18,15 @@ use crate::{
 };
 
 impl Strategy {
-    /// Chooses an offset for every chunk; the same problem always gets the same layout. Strategies
-    /// that search stay within the limits and report progress; those that [end early](Self::is_anytime)
-    /// return their best layout at a time limit or when they are cancelled.
+    /// Chooses an offset for every chunk. The same problem always gets the same layout, unless a time
+    /// limit or a cancellation ends the search. Strategies that search stay within the limits and report
+    /// progress; [anytime strategies](Self::is_anytime) return their best layout at a time limit or when
+    /// they are cancelled.
     ///
     /// # Errors
     ///
-    /// If the strategy cannot plan such a problem, or does not end early and was cancelled or out of time
-    /// before it had a layout.
+    /// If the strategy does not support a feature of the problem, or is not anytime and was cancelled or
+    /// out of time before it had a layout.
     pub fn layout(
         self,
         problem: &Problem,
@@ -64,7 +65,7 @@ impl Strategy {
         }
         let block_pool = BlockPool::of(problem);
         let monitor = blocks::monitor(problem, block_pool, limits, observer);
-        // Finding one line of time and the bound that a plan has may take half of the limit.
+        // Collapsing the streams and counting the bound may take half of the time limit.
         let half = || limits.time.map(|time| (time / 2).saturating_sub(start.elapsed()));
         let budget = || monitor.first_budget().within(half());
         let (problem, block_pool) = match problem.linear_within(&mut budget()) {
@@ -78,7 +79,7 @@ impl Strategy {
             && let Some(relaxed) = Relaxed::of(problem)
         {
             let limits = relaxed.limits(limits.after(start));
-            // A layout that breaks constraints is none.
+            // The best layout of the relaxed problem may break constraints, so it is not reported.
             let report = |progress: &Progress| {
                 if let Some(report) = observer.progress {
                     report(&Progress { best: Bytes::MAX, ..*progress });
@@ -107,7 +108,7 @@ impl Strategy {
         Ok(Layout { peak_set, lower_bound: layout.lower_bound.max(proven), ..layout })
     }
 
-    /// As [`layout`](Self::layout), with a strategy that has no layout before its end.
+    /// As [`layout`](Self::layout), with a strategy that is not anytime.
     fn whole_layout(self, problem: &Problem, budget: &mut Budget<'_>) -> Result<Layout, PlanError> {
         let linear = problem.linear_within(budget).map_err(|stop| stop.error(self))?;
         let problem = linear.unwrap_or(problem);
@@ -126,7 +127,7 @@ impl Strategy {
         }
     }
 
-    /// As [`layout`](Self::layout), with a strategy that ends early. No pool is smaller than `bound` bytes.
+    /// As [`layout`](Self::layout), with an anytime strategy. `bound` is a lower bound of the pool in bytes.
     fn layout_above(
         self,
         problem: &Problem,

@@ -1,4 +1,4 @@
-//! The traffic of simple rules, to compare that of a plan in several pools with.
+//! Traffic baselines: the traffic under simple rules, for comparison with a plan in several pools.
 
 use crate::{
     Bytes, Problem, Step,
@@ -11,15 +11,16 @@ use crate::{
 /// In larger problems, the rule that compares pairs of bodies is left out.
 const MAX_PAIRS: usize = 50_000_000;
 
-/// The traffic of a problem in several pools, times its cost, under two simple rules.
+/// The cost of the traffic of a problem in several pools under two simple rules: each byte counts the cost of its pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TrafficReference {
-    /// With every body in the last pool that it may lie in.
+    /// Rule 1: every body lies in the last pool that it allows.
     pub all_slow: u128,
-    /// With banks of shared objects, as greedy planners of frameworks fill them: the largest bodies
-    /// first, each into the first pool that has an object for it, free while it is alive, or room for a
-    /// new one. `None` if a body finds no place, or if there are too many bodies.
+    /// Rule 2: each pool is a bank of shared objects, filled as greedy planners of frameworks do: the
+    /// largest bodies first, each into the first pool that has a large enough object that is free while
+    /// the body is alive, or room for a new one. `None` if a body finds no place, or if there are too
+    /// many bodies.
     pub banked: Option<u128>,
 }
 
@@ -112,7 +113,7 @@ fn banked(problem: &Problem) -> Option<u128> {
         let pools = body.pools.iter().map(|allowed| allowed.pool.index());
         let mut pools = pools.filter(|&at| body.fixed.is_none_or(|place| place.pool.index() == at));
         let pool = match life(problem, body) {
-            // Without bytes at any time of its own, it needs no object.
+            // A body that never needs bytes needs no object.
             None => pools.next(),
             Some(life) => pools.find(|&at| banks[at].take(&life, body.extent, problem.alignment())),
         };

@@ -23,14 +23,17 @@ use crate::{
 
 /// The lower bound of a problem, and the step with the most bytes alive.
 ///
-/// A step needs the bytes of every chunk that is alive in it, padding included; of an overwriter in its first step,
-/// only those outside the chunk that it overwrites; in a hole none, in a window those of the window; and bytes that a
-/// part shares with its whole once. The *bytes alive* in a step are their sum, rounded up to the alignment, or in cells
-/// of the alignment if that is more; where capacities are no multiples of the alignment, the sum is not rounded up, and
-/// the cells count less by what the last cells of the pools lack. The *peak step* is the first step with the most bytes
-/// alive. The bound is at least as large; pins and reserved ranges in the only pool may raise it. With several streams,
-/// it is that of chunks that may be alive together. The book has the details, in its chapter on
-/// verification.
+/// A step needs the bytes of every chunk that is alive in it, padding included, with four exceptions. An overwriter in
+/// its first step needs only its bytes outside the chunk that it overwrites. A chunk in a hole needs nothing. A chunk
+/// in a window needs the bytes of the window. Bytes that a part shares with its whole count once.
+///
+/// The *bytes alive* in a step are the sum of these bytes rounded up to the alignment, or the cells of the alignment
+/// that they take, whichever is larger. If the capacity of a pool is not a multiple of the alignment, the sum is not
+/// rounded up, and the bytes that the last cell of each such pool lacks are subtracted from the cells.
+///
+/// The *peak step* is the first step with the most bytes alive. The bound is at least the bytes alive in the peak step;
+/// pins and reserved ranges may raise it if there is only one pool. With several streams, the bound counts chunks that
+/// may be alive together. The chapter on verification in the book has the details.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Bound {
@@ -40,7 +43,7 @@ pub struct Bound {
     pub peak_step: Step,
 }
 
-/// Bytes that are alive for some steps and that nothing else counts.
+/// Bytes that are alive from step `begin` to step `end`; no other weight counts them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LiveWeight {
     pub(crate) begin: Step,
@@ -50,7 +53,8 @@ pub(crate) struct LiveWeight {
     pub(crate) aligned_bytes: Bytes,
 }
 
-/// The bytes of a segment, and of the cells that it alone touches. What ends is added as a negative number.
+/// The bytes of a segment and of the cells that it alone touches. The weight of a segment that ends is added as a
+/// negative number, modulo 2^64.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Weight {
     pub(super) plain: Wrapping<Bytes>,
@@ -95,8 +99,8 @@ impl Problem {
         })
     }
 
-    /// The chunks that the lower bound counts, or, on several streams, a lighter peak set if the budget does not
-    /// suffice to find them.
+    /// The chunks that the lower bound counts. On several streams, returns a lighter peak set if the budget ends before
+    /// they are found.
     pub(crate) fn peak_set_within(&self, budget: &mut Budget<'_>) -> Cow<'_, PeakSet> {
         if self.is_unconstrained() || self.derived.peak_set.known().is_some() {
             return Cow::Borrowed(self.peak_set());
@@ -140,8 +144,8 @@ impl Problem {
         bound
     }
 
-    /// Calls `visit` for every step at which the number of live bytes may change, in order, and the bytes that any
-    /// plan needs from there on.
+    /// Calls `visit` with every step at which the number of live bytes may change, in ascending order, and with the
+    /// bytes that any plan needs from that step on.
     pub fn sweep_live_bytes(&self, visit: impl FnMut(Step, Bytes)) {
         self.sweep(self.ids().filter_map(|chunk| self.segment(chunk)), self.len(), visit);
     }
@@ -159,8 +163,8 @@ impl Problem {
         });
     }
 
-    /// Calls `visit` with every step in which one of about `count` weights begins or ends, in order, and the weight
-    /// that is alive from there on.
+    /// Calls `visit` with every step in which a weight begins or ends, in ascending order, and with the sum of the
+    /// weights that are alive from that step on. `count` is an estimate of the number of weights.
     pub(super) fn sweep_weights(
         &self,
         weights: impl Iterator<Item = LiveWeight>,
@@ -168,7 +172,7 @@ impl Problem {
         mut visit: impl FnMut(Step, Weight),
     ) {
         if self.alignment() == 1 {
-            // Every byte is a cell, and half as much to add up.
+            // Every byte is a cell, so one sum suffices.
             let changes = weights.flat_map(|LiveWeight { begin, end, plain, .. }| {
                 [(begin, Wrapping(plain)), (end, -Wrapping(plain))]
             });

@@ -106,10 +106,10 @@ impl ProblemBuilder {
         self.request(Request::new(overwriter, overwritten, offset))
     }
 
-    /// Requests that `overwriter` be written over `overwritten` from `below` bytes below its start
-    /// on: a partial overlap, for an operator that writes each byte only after it has read the
+    /// Requests that `overwriter` be written over `overwritten`, beginning `below` bytes below its
+    /// start: a partial overlap, for an operator that writes each byte only after it has read the
     /// input there. In the step that both share, the bytes of both are in use; from the next step
-    /// on, only the overwriter's. It may extend beyond `overwritten` at both ends.
+    /// on, only the overwriter's. The overwriter may extend beyond `overwritten` at both ends.
     ///
     /// ```
     /// use memplan::{Planner, Problem};
@@ -152,8 +152,8 @@ impl ProblemBuilder {
         &mut own[chunk.index()]
     }
 
-    /// Adds a pool, less preferred than those before. A problem without one has a single pool without
-    /// limits.
+    /// Adds a pool, which is less preferred than all pools added before. A problem to which none is
+    /// added has a single pool without limits.
     pub fn pool(&mut self, pool: Pool) -> PoolId {
         let constraints = self.constraints();
         if !std::mem::replace(&mut constraints.has_pools, true) {
@@ -227,9 +227,9 @@ impl ProblemBuilder {
         self
     }
 
-    /// Lets a chunk lie inside a larger one, `offset` bytes from its start, where its bytes are needed as well: the
-    /// input of a concatenation in its output. If it lies elsewhere, the operator that writes the larger one
-    /// copies it, so it must be alive then.
+    /// Lets a chunk lie inside a larger one, `offset` bytes from its start, such as the input of a concatenation inside
+    /// its output. If the chunk lies elsewhere, the operator that writes the larger one copies it, so the chunk must be
+    /// alive in that step.
     ///
     /// ```
     /// use memplan::{Planner, Problem};
@@ -267,8 +267,8 @@ impl ProblemBuilder {
         self
     }
 
-    /// As [`clocks`](Self::clocks), for a chunk whose steps are those of an order in which all
-    /// operators can run.
+    /// Sets the same as [`clocks`](Self::clocks), but keeps the steps of the chunk, which must come
+    /// from an order in which all operators can run.
     pub(crate) fn life(&mut self, chunk: ChunkId, begin: Clock, end: Clock, stream: usize) {
         let chunks = self.chunks.len();
         let constraints = self.constraints();
@@ -280,8 +280,8 @@ impl ProblemBuilder {
         }
     }
 
-    /// Sets the numbers by which files and messages name the chunks, one for each chunk; without them, it is the
-    /// position from 0.
+    /// Sets the numbers by which files and messages identify the chunks, one for each chunk. Without them, each chunk
+    /// is identified by its position, from 0.
     pub fn with_ids(&mut self, numbers: Vec<u64>) -> &mut Self {
         self.label(Ids::numbers(numbers));
         self
@@ -354,7 +354,8 @@ impl ProblemBuilder {
             let (overwriter, overwritten) =
                 (self.labels.name(overwriter), self.labels.name(overwritten));
             let reason = dropped.reason;
-            // An update without bytes writes nothing, so it is always accepted. A request may be stated twice.
+            // An update without bytes writes nothing, so it is always accepted. Of a request stated twice, one is
+            // rejected, but the link exists.
             if required && writes && !links.accept(&request) {
                 return Err(ProblemError::RequiredOverwrite { overwriter, overwritten, reason });
             }

@@ -12,12 +12,12 @@ use crate::{
     problem::{ChunkId, Request, align_up, constraints::Part},
 };
 
-/// The most chunks around a chunk that are walked over, directly and through others.
+/// The most chunks around a chunk, directly or through others, that a walk visits; beyond that, no bound is given.
 const MAX_AROUND: usize = 1 << 12;
 
 impl Problem {
-    /// The same problem without some of its requests and optional parts, by their places in their lists. The other
-    /// parts may be required.
+    /// The same problem without the requests and optional parts at some indices. If `is_required`, the remaining
+    /// optional parts become required.
     pub(crate) fn without(
         &self,
         requests: impl Fn(usize) -> bool,
@@ -35,12 +35,12 @@ impl Problem {
         builder.finish()
     }
 
-    /// The bytes that every plan needs, whichever requests and parts are accepted; `None` if that is not counted: the
-    /// problem is constrained, or has too many parts of parts.
+    /// The bytes that every plan needs, whichever requests and parts are accepted. `None` if the problem is
+    /// constrained, or if a chunk may lie inside too many others.
     ///
-    /// In each step, all chunks alive need their bytes. What may lie inside a chunk is needed as long as that, once. An
-    /// overwriter may save the bytes of one chunk that it may overwrite in its first step. Bytes count in multiples of
-    /// the alignment, except in chunks that requests or parts may put off it.
+    /// In each step, all live chunks need their bytes. A chunk that may lie inside another counts for as long as either
+    /// is alive, once. In its first step, an overwriter may save the bytes of one chunk that it may overwrite. Bytes
+    /// count in multiples of the alignment, except in chunks that requests or parts may put at unaligned offsets.
     pub(crate) fn bound_over_choices(&self, alignment: Bytes, padding: Bytes) -> Option<Bytes> {
         if !self.is_unconstrained() {
             return None;
@@ -70,7 +70,7 @@ impl Problem {
             if old.end == new.begin + 1 && below < new.size {
                 let (plain, cells) = count(overwriter, old.size.min(new.size - below));
                 let whole = count(overwriter, new.size);
-                // Off the alignment, it may hold the first byte of no cell but what it destroys.
+                // At an unaligned offset, all cells that begin in the overwriter may begin in bytes that it destroys.
                 let cells = if exact[overwriter.index()] { whole.1 } else { cells };
                 let best = saved.entry(overwriter).or_default();
                 *best = (best.0.max(plain), best.1.max(cells));
@@ -92,8 +92,8 @@ impl Problem {
         Some(Bytes::try_from(most).unwrap_or(Bytes::MAX))
     }
 
-    /// By chunk: true if it may share a cell of the alignment with another chunk, as one that lies off the alignment
-    /// in a chunk that it is written over does, and all that are joined to those.
+    /// By chunk: true if it may share a cell of the alignment with another chunk. That holds for a chunk that may be
+    /// written over another at an unaligned offset, for optional parts, and for all chunks joined to these.
     fn off_the_alignment(&self, alignment: Bytes) -> Vec<bool> {
         let mut group: Vec<usize> = (0..self.len()).collect();
         let mut exact = vec![false; self.len()];
@@ -114,7 +114,7 @@ impl Problem {
     }
 }
 
-/// The chunks that chunks may lie inside of.
+/// The optional parts of a problem, by part and by whole.
 struct Wholes<'p> {
     problem: &'p Problem,
     /// By part: the chunks around it.
@@ -173,13 +173,13 @@ impl<'p> Wholes<'p> {
     }
 }
 
-/// Keeps the items at some places of a list.
+/// Keeps the items whose index satisfies `is_kept`.
 fn keep<T>(items: &mut Vec<T>, is_kept: impl Fn(usize) -> bool) {
     let mut places = 0..;
     items.retain(|_| places.next().is_some_and(&is_kept));
 }
 
-/// The first of the chunks that a chunk is joined to.
+/// The representative of a chunk's group: a union-find lookup with path halving.
 fn find(group: &mut [usize], mut at: usize) -> usize {
     while group[at] != at {
         group[at] = group[group[at]];

@@ -1,12 +1,13 @@
-//! Streams whose boxes live as in one line of time.
+//! Turns a problem on several streams into one on a single stream, if its boxes form an *interval order*.
 //!
-//! The boxes that are over before another one begins are its *predecessors*. If, of any two such sets, one
-//! lies in the other, the sets in order of size are steps: a box begins in the step of its set, and ends
-//! with the first set that has it. Then the same pairs of boxes are alive together as before.
+//! The *predecessors* of a box are the boxes that are over before it begins. If, of any two sets of predecessors,
+//! one contains the other, "is over before" is an interval order, and each set becomes a step, the smallest set
+//! first: a box begins in the step of its own set, and ends in the step of the first set that contains it. Then the
+//! same pairs of boxes are alive together as before.
 //!
-//! An overwriter has its bytes to itself one step after its begin, and there the overwritten chunk ends. So
-//! its begin in steps is the last step of the overwritten chunk. Where the boxes of these chunks are not the
-//! boxes in steps, or not the same overwrites are possible, the problem stays on its streams.
+//! One step after an overwriter begins, it alone has its bytes, and there the overwritten chunk ends. So the
+//! overwriter begins in the last step of the overwritten chunk. If this gives other boxes than the steps above, or
+//! makes other overwrites possible, the problem keeps its streams.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -22,33 +23,33 @@ use crate::{
     },
 };
 
-/// The nodes of a tree that are visited at most; far more than a program has that runs in one line of time.
+/// The most tree nodes that are visited. A problem that can be collapsed needs far fewer.
 const MAX_WORK: u64 = 100_000_000;
 
 /// The work of adding a box to a tree, or of looking it up.
 const WORK_PER_BOX: usize = 4;
 
-/// The chunks whose begins are compared with those of a few others, and the chunks after and before each that are
-/// looked at.
+/// [`Problem::has_two_lines`] samples this many chunks, and compares each with `LATER` chunks after it and `EARLIER`
+/// chunks before it.
 const SAMPLES: usize = 64;
 const LATER: usize = 16;
 const EARLIER: usize = 1024;
 
 impl Problem {
-    /// The same problem in steps, if it runs on several streams and its boxes live as in one line of time.
-    /// All other constraints and the accepted overwrites are the same, and so are the pairs of boxes that are
-    /// alive together. A layout of one is a layout of the other.
+    /// The same problem on one stream, or `None` if it has only one stream or its lifetimes cannot be written as ranges
+    /// of steps without changing which chunks are alive together. All other constraints and the accepted overwrites
+    /// stay the same, so a layout of either problem is a layout of the other.
     #[must_use]
     pub fn collapse_streams(&self) -> Option<Self> {
         self.linear().cloned()
     }
 
-    /// The same, computed once.
+    /// As [`collapse_streams`](Self::collapse_streams), computed once and kept.
     pub(crate) fn linear(&self) -> Option<&Self> {
         Budget::unlimited(|budget| self.linear_within(budget))
     }
 
-    /// The same, within a budget.
+    /// As [`linear`](Self::linear), within a budget. A search that is stopped keeps nothing.
     pub(crate) fn linear_within(&self, budget: &mut Budget<'_>) -> Result<Option<&Self>, Stop> {
         let Some(extra) = self.extra.as_deref() else { return Ok(None) };
         if let Some(linear) = extra.linear.known() {
@@ -115,8 +116,8 @@ impl Problem {
         Some(linear)
     }
 
-    /// Returns true if two begins are found soon of which each has a predecessor that the other does not have. This
-    /// is so for most problems on streams that are not as in one line of time.
+    /// Looks at a sample for two begins each of which has a predecessor that the other lacks; then the boxes form no
+    /// interval order. Most problems that cannot be collapsed are found this way.
     fn has_two_lines(&self, constraints: &Constraints) -> bool {
         // Without a link, a box is the life of its chunk.
         let life = |at: usize| {
@@ -188,12 +189,11 @@ impl Constraints {
     }
 }
 
-/// The same boxes in steps, if they live as in one line of time.
+/// The same boxes in steps; `None` if they form no interval order.
 ///
-/// The ends of the predecessors of a box, each stream at its latest, are a moment too, with the same
-/// predecessors. One set of predecessors lies in another if its moment is over at the other's, so in one line
-/// of time these moments are in order, and are the steps.
-///
+/// The latest ends of a box's predecessors, stream by stream, form a moment with the same predecessors. One set of
+/// predecessors contains another if the other's moment is over at its own. So the boxes form an interval order if these
+/// moments can be sorted so that each is over at the next; these are the steps.
 fn in_steps(
     boxes: &[TimedBoxes],
     budget: &mut Budget<'_>,
@@ -212,7 +212,7 @@ fn in_steps(
         budget.spend(WORK_PER_BOX)?;
         tree.add(place, end, end);
     }
-    // In order of time, two moments that are not in order are usually found soon.
+    // In order of time, two concurrent moments usually turn up early.
     begins.sort_by_key(|begin| wide_sum(begin));
     let mut work = 0;
     let mut moments: BTreeSet<(u128, Clock)> = BTreeSet::new();

@@ -11,13 +11,14 @@ use crate::{
 };
 
 impl Problem {
-    /// Puts the chunks of another problem behind these in time. A plan of the result holds for both
-    /// problems: nothing of one is alive while the other runs, except what they share: pairs of a chunk of this problem
-    /// and one of the other that are the same memory, such as a cache of keys and values. A shared chunk is
-    /// alive from the first step to the last, so it has one place and keeps its content, and it needs all
-    /// of its bytes all the time. Required overwrites of a shared chunk, or by one, become parts: the
-    /// chunk is a state, and these are its updates, and so are theirs. Other overwrites of it are not accepted, and
-    /// its optional parts are copied.
+    /// Puts the chunks of another problem after these in time. A plan of the result holds for both
+    /// problems: no chunk of one is alive while the other runs, except the shared ones.
+    ///
+    /// `shared` lists pairs of a chunk of this problem and a chunk of the other that are the same
+    /// memory, such as a cache of keys and values. A shared chunk is alive from the first step to the
+    /// last, so it has one place, keeps its content, and needs all of its bytes all the time. A shared
+    /// chunk is a state: required overwrites of it or by it are its updates, and become parts, as do
+    /// updates of these. Other overwrites of it are not accepted, and its optional parts are copied.
     ///
     /// The alignment and the padding are the larger ones. If both problems list pools, they must list
     /// the same. Ids count from 0, through the chunks of this problem and then through those of the
@@ -191,7 +192,7 @@ impl Problem {
         self.constraints().map_or(1, |constraints| constraints.streams)
     }
 
-    /// The lives of all chunks in clocks of so many streams.
+    /// The lifetimes of all chunks in clocks of `streams` entries; missing entries are 0.
     fn lives(&self, streams: usize) -> Vec<Life> {
         let wide = |clock: &[Step]| -> Clock {
             let rest = std::iter::repeat(0);
@@ -208,7 +209,7 @@ impl Problem {
     }
 }
 
-/// The parts that are not known. Both problems may state the same part of a shared chunk.
+/// The parts that are not in `known`: both problems may state the same part of a shared chunk.
 fn new_parts<'p>(known: impl IntoIterator<Item = &'p Part>, mut parts: Vec<Part>) -> Vec<Part> {
     let key = |part: &Part| (part.part, part.whole, part.offset);
     let mut known: BTreeSet<_> = known.into_iter().map(key).collect();
@@ -216,7 +217,7 @@ fn new_parts<'p>(known: impl IntoIterator<Item = &'p Part>, mut parts: Vec<Part>
     parts
 }
 
-/// The chunks that are states: the shared ones, and those that are joined to them by updates.
+/// By chunk: true if it is a state, which is a shared chunk or one joined to a shared chunk by updates.
 fn states(requests: &[Request], is_shared: Vec<bool>) -> Vec<bool> {
     let mut beside: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
     for request in requests.iter().filter(|request| request.required && request.below == 0) {
@@ -286,8 +287,8 @@ fn common_pools(first: &Problem, second: &Problem) -> Result<Option<Vec<Pool>>, 
     }
 }
 
-/// The constraints on the shared chunks: what both problems state, but no holes and windows, because neither problem's
-/// hold in the other.
+/// The constraints on the shared chunks: those of either problem, but no holes or windows, because these do not hold
+/// while the other problem runs.
 fn constraints_of_both(
     first: &Problem,
     second: &Problem,

@@ -137,7 +137,7 @@ pub enum ProblemError {
         /// The chunk.
         chunk: String,
     },
-    /// Pins put bodies where they may not lie, or on each other.
+    /// A pin puts a body where it may not lie, or on another pinned body.
     #[error("{reason}")]
     Pins {
         /// A pinned chunk.
@@ -264,7 +264,7 @@ pub enum ProblemError {
         /// The whole.
         whole: String,
     },
-    /// An optional part that is not alive when its whole begins.
+    /// An optional part is not alive when its whole begins, so it could not be copied.
     #[error(
         "optional part '{part}' of '{whole}' is not alive when '{whole}' begins, so it could not be copied"
     )]
@@ -322,7 +322,7 @@ pub enum ProblemError {
         /// The other.
         second: String,
     },
-    /// Two chunks that cannot be the same memory.
+    /// Two chunks are listed as shared but cannot be the same memory.
     #[error("chunks '{earlier}' and '{later}' cannot be shared: {reason}")]
     Shared {
         /// The chunk of the earlier problem.
@@ -332,13 +332,13 @@ pub enum ProblemError {
         /// The rule that they break.
         reason: String,
     },
-    /// Two problems that follow each other and list other pools.
+    /// The two problems of a concatenation list different pools.
     #[error("the two problems list other pools; list the same, or list them in one only")]
     OtherPools,
-    /// More steps than can be counted.
+    /// The steps of two concatenated problems do not add up in 64 bits.
     #[error("the steps of both problems do not add up in 64 bits")]
     TooManySteps,
-    /// There are more chunks than ids.
+    /// There are more than 2^32 - 1 chunks.
     #[error("a problem holds at most {} chunks", u32::MAX)]
     TooManyChunks,
     /// A file of format 1 has a key of format 2.
@@ -360,7 +360,7 @@ pub enum ProblemError {
 }
 
 impl ProblemError {
-    /// The chunk of a CSV file whose line is wrong, if it is one.
+    /// The chunk whose line in a CSV file is wrong, if a single line is.
     #[cfg(feature = "files")]
     pub(crate) fn chunk(&self) -> Option<&str> {
         match self {

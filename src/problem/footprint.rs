@@ -1,16 +1,16 @@
 //! The footprint of a chain: a rigid body made of segments.
 //!
-//! In each step, a chain occupies the bytes of its outermost live member. From the step where the
-//! overwritten chunk has ended, these are only the overwriter's own bytes. A plain chunk is one
-//! segment; an overwritten chain is a staircase. Bounds, searches and pictures use segments;
-//! planners that plan boxes only use [`Problem::bounding_box`].
+//! In each step, a chain occupies the bytes of its outermost live member. From the step in which the
+//! overwritten chunk has ended, these are only the overwriter's own bytes. A chunk without overwrites
+//! is one segment; a chain with overwrites is a staircase. Bounds, searches and pictures use segments;
+//! planners that can only place boxes use [`Problem::bounding_box`].
 
 use crate::{
     Bytes, Step,
     problem::{Chunk, ChunkId, Problem},
 };
 
-/// A rectangle of steps and bytes that a chain occupies and no other chain may touch.
+/// A rectangle of steps and bytes that a chain occupies; no other chain may overlap it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Segment {

@@ -1,8 +1,7 @@
-//! Parts as requests: puts chunks inside others where that costs no memory.
+//! Gathers parts: puts chunks inside others where that costs no memory.
 //!
-//! All parts of one whole are tried together and, if that fails, one by one in their order. A trial concerns
-//! only the chunks that overwrites and parts join to those of the whole, so only these are joined and counted
-//! again.
+//! All parts of one whole are tried together and, if that fails, one by one in their order. A trial only affects
+//! chunks that overwrites and parts join to the chunks tried, so only these are joined and counted again.
 
 use std::{
     borrow::Cow,
@@ -24,14 +23,14 @@ use crate::{
 /// remaining parts are refused.
 const MAX_PAIRS: usize = 50_000_000;
 
-/// The bound of a problem on several streams counts as this many times all pairs of its chunks.
+/// Computing the bound of a problem on several streams costs this many times the pairs of all its chunks.
 const PAIRS_OF_A_BOUND: usize = 16;
 
 /// The most steps of a problem whose live bytes are counted step by step. In longer ones, all parts
 /// are refused.
 const MAX_STEPS: Step = 1 << 26;
 
-/// The answer of [`Problem::gather_together`].
+/// The result of [`Problem::gather_together`].
 #[derive(Clone, Debug)]
 pub(crate) struct Gathered {
     /// The problem with the parts that cost no memory.
@@ -43,11 +42,13 @@ pub(crate) struct Gathered {
 }
 
 impl Problem {
-    /// Puts chunks inside others, as the inputs of a concatenation are put inside its output, where no chunk
-    /// needs two places, no two chunks need the same bytes for different contents, and the [lower
-    /// bound](Self::lower_bound) does not rise. Each list holds the parts of one whole. Lists are tried in
-    /// the order given; the parts of a list are tried together first, then one by one. Returns the problem with the
-    /// parts that are accepted, and the other parts with the reasons.
+    /// Puts chunks inside larger ones, such as the inputs of a concatenation inside its output. A part is
+    /// accepted if no chunk then needs two places, no two chunks need the same bytes for different
+    /// contents, and the [lower bound](Self::lower_bound) does not rise.
+    ///
+    /// Each list holds the parts of one whole. Lists are tried in the order given; the parts of a list are
+    /// tried together first, then one by one. Returns the problem with the accepted parts, and the rejected
+    /// parts with the reasons.
     ///
     /// ```
     /// use memplan::{Problem, problem::Part};
@@ -141,8 +142,8 @@ impl Problem {
         self.constraints().map_or(1, |constraints| constraints.streams)
     }
 
-    /// The problem with the optional parts that lie inside others at these places. Without them, if that is
-    /// impossible.
+    /// The problem with those optional parts required that lie inside their wholes at these places; the unchanged
+    /// problem if that is impossible.
     pub(crate) fn with_parts_at(&self, place: impl Fn(ChunkId) -> Place) -> Cow<'_, Self> {
         let is_inside = |part: &&Part| {
             let (inner, whole) = (place(part.part), place(part.whole));
@@ -238,7 +239,7 @@ impl<'p> Trials<'p> {
         group.weights = None;
     }
 
-    /// Honours parts together, or changes nothing and returns the reason.
+    /// Accepts parts together, or changes nothing and returns the reason.
     fn attempt(&mut self, new: &[Part]) -> Result<(), RejectReason> {
         let chunks = new.iter().flat_map(|part| [part.part, part.whole]);
         let groups: BTreeSet<u32> = chunks.map(|chunk| self.of[chunk.index()]).collect();
@@ -285,12 +286,12 @@ impl<'p> Trials<'p> {
         Ok(())
     }
 
-    /// The lower bound with all copies.
+    /// The lower bound of the problem before any part is accepted.
     fn bound(&mut self) -> Bytes {
         *self.bound.get_or_insert_with(|| self.problem.lower_bound().bytes)
     }
 
-    /// Checks that the bound of the whole problem does not rise, on several streams.
+    /// On several streams, checks that the bound of the whole problem does not rise with more parts.
     fn check_bound(&mut self, new: &[Part]) -> Result<(), RejectReason> {
         let count = self.problem.len();
         let pairs = count.saturating_mul(count).saturating_mul(PAIRS_OF_A_BOUND);
@@ -331,8 +332,8 @@ impl<'p> Trials<'p> {
     }
 }
 
-/// Returns whether all overwrites of a problem are still accepted with more parts. Then every chunk has the
-/// same boxes as before, some with shared bytes, so the bound does not rise.
+/// Returns whether every overwrite that `before` accepts is the same in `after`, which has more parts. Then every
+/// chunk has the same boxes as before, some with shared bytes, so the bound does not rise.
 fn keeps_overwrites(before: &Problem, after: &Problem) -> bool {
     let is_kept = |chunk| before.link(chunk).is_none() || before.link(chunk) == after.link(chunk);
     before.ids().all(is_kept)

@@ -2,7 +2,7 @@
 
 use crate::problem::ChunkId;
 
-/// The ids by which the caller's file or program names the chunks.
+/// The ids by which the caller's file or program identifies the chunks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Ids {
     /// The position in the list is the id.

@@ -1,8 +1,8 @@
-//! Fields that are computed when they are first asked for.
+//! Fields that are computed at their first use.
 
 use std::sync::OnceLock;
 
-/// A value that follows from the other fields beside it. It is computed once, when it is first asked for.
+/// A value that follows from the other fields of its struct. It is computed once, at its first use.
 #[derive(Clone, Debug)]
 pub(crate) struct Lazy<T>(OnceLock<T>);
 
@@ -12,7 +12,7 @@ impl<T> Lazy<T> {
         self.0.get_or_init(compute)
     }
 
-    /// The value, if it was asked for.
+    /// The value, if it has been computed.
     pub(super) fn known(&self) -> Option<&T> {
         self.0.get()
     }

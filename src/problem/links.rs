@@ -25,15 +25,15 @@ pub struct Request {
 }
 
 impl Request {
-    /// Creates an optional request to be written over a chunk from `offset` bytes after its start
-    /// on.
+    /// Creates an optional request to write `overwriter` over `overwritten`, beginning `offset` bytes
+    /// after its start.
     #[must_use]
     pub const fn new(overwriter: ChunkId, overwritten: ChunkId, offset: Bytes) -> Self {
         Self { overwriter, overwritten, offset, below: 0, required: false }
     }
 
-    /// Creates an optional request to be written over a chunk from `below` bytes below its start
-    /// on.
+    /// Creates an optional request to write `overwriter` over `overwritten`, beginning `below` bytes
+    /// below its start.
     #[must_use]
     pub const fn overlap(overwriter: ChunkId, overwritten: ChunkId, below: Bytes) -> Self {
         Self { overwriter, overwritten, offset: 0, below, required: false }
@@ -101,7 +101,7 @@ pub enum RejectReason {
     OutsideThePool,
     /// The chunk would need bytes that another chunk of its body needs.
     Clash,
-    /// With the padding asked for, the chunk would need bytes that another chunk of its body needs.
+    /// With the requested padding, the chunk would need bytes that another chunk of its body needs.
     PaddingClash,
     /// One of the two is a part of the other, directly or through others.
     PartOfTheOther,
@@ -169,7 +169,7 @@ impl fmt::Display for RejectReason {
 pub struct Rejected {
     /// The request, by its index in the list given.
     pub request: usize,
-    /// The reason why it was dropped.
+    /// Why it was rejected.
     pub reason: RejectReason,
 }
 
@@ -241,7 +241,7 @@ impl Links {
         (Self { by_overwriter: links, overwriters, places }, dropped)
     }
 
-    /// Returns whether a request became a link.
+    /// Returns whether the link of a request exists.
     pub(crate) fn accept(&self, request: &Request) -> bool {
         let Request { overwritten, offset, below, .. } = *request;
         self.get(request.overwriter) == Some(Link { overwritten, offset, below })
@@ -283,7 +283,7 @@ impl Links {
     }
 }
 
-/// Returns the reason to refuse that follows from the two chunks alone, if any.
+/// Returns the reason to reject a request that follows from its two chunks alone, if there is one.
 fn refuse(chunks: &[Chunk], request: Request) -> Option<RejectReason> {
     let overwriter = &chunks[request.overwriter.index()];
     let overwritten = &chunks[request.overwritten.index()];
@@ -301,7 +301,8 @@ fn refuse(chunks: &[Chunk], request: Request) -> Option<RejectReason> {
     }
 }
 
-/// Applies rule c: returns whether a request takes the place of the one accepted so far. Required ones came first.
+/// Applies rule c: returns whether a request displaces the one accepted so far. Required requests are never displaced
+/// and displace none, because they are resolved first.
 fn displaces(chunks: &[Chunk], request: Request, present: Request) -> bool {
     let size = |request: Request| chunks[request.overwriter.index()].size;
     !present.required && !request.required && size(request) > size(present)

@@ -2,8 +2,8 @@
 //!
 //! A [`Problem`] lists chunks, each a run of bytes alive in a half-open range of steps, and the
 //! requests of chunks to overwrite others. It is checked when it is built: lifetimes are not
-//! empty, requests fit, and no sum of sizes wraps; [`ProblemError`] says what is wrong. The requests
-//! that can be accepted are then [links](Link), and chunks joined by links form
+//! empty, requests fit, and no sum of sizes overflows; a [`ProblemError`] says what is wrong. Each
+//! accepted request becomes a [link](Link), and chunks joined by links form
 //! [chains](Problem::chain), which move as one rigid body.
 //!
 //! ```
@@ -214,7 +214,7 @@ impl Problem {
         self.links.get(overwriter)
     }
 
-    /// The link of a chunk that lies at its distance from the chunk that it overwrites, in a plan with these places.
+    /// The link of an overwriter, if these places put it at the link's distance from the overwritten chunk.
     pub(crate) fn link_in(
         &self,
         overwriter: ChunkId,
@@ -382,8 +382,8 @@ impl Problem {
         })
     }
 
-    /// The problem of some chunks alone, given in ascending order, with those of these requests and
-    /// parts that involve no other chunk.
+    /// The problem of `chunks` alone, given in ascending order, with the requests and parts that
+    /// involve only these chunks.
     pub(crate) fn subset(
         &self,
         chunks: &[ChunkId],
@@ -439,7 +439,7 @@ impl Problem {
         }
     }
 
-    /// The sum of all chunks' padded and aligned sizes in bytes, as for one buffer per chunk.
+    /// The sum of all chunks' padded and aligned sizes in bytes: the memory of one buffer per chunk.
     #[must_use]
     pub fn naive_size(&self) -> Bytes {
         self.ids().map(|c| self.align_up(self.padded_size(c))).sum()

@@ -8,8 +8,9 @@ use crate::problem::{
 };
 
 impl Problem {
-    /// The chunks and the accepted overwrites of a problem that has constraints, without its pools and pins, and
-    /// without names. `None` if it has none, or other constraints than these and windows that cover their chunks.
+    /// The chunks and accepted overwrites of a constrained problem, without names, pools, pins and own alignments.
+    /// `None` if the problem is unconstrained, or has streams, parts, chunks kept apart, partial overlaps, holes, or
+    /// windows that do not cover their whole chunk.
     pub(crate) fn without_constraints(&self) -> Option<Self> {
         let Constraints { parts, apart, own, streams, .. } = self.constraints()?;
         let is_always_whole = |(constraints, size): (&ChunkConstraints, _)| {

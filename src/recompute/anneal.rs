@@ -1,5 +1,5 @@
 //! Simulated annealing (Kirkpatrick, Gelatt and Vecchi, 1983) of a choice. The random numbers have a fixed
-//! seed, so the answer is always the same.
+//! seed, so the result is always the same.
 
 use crate::{
     lists::{NOBODY, narrow},
@@ -36,8 +36,8 @@ impl Random {
     }
 }
 
-/// About the exponential of a number that is not positive, by multiplications, which have the same result on every
-/// machine; that of a library need not.
+/// An approximation of the exponential of a number that is not positive. It uses only multiplications, so that the
+/// result is the same on every machine; library functions may differ.
 fn exp(of: f64) -> f64 {
     let mut power = (1.0 + of / 1024.0).max(0.0);
     for _ in 0..10 {
@@ -49,23 +49,24 @@ fn exp(of: f64) -> f64 {
 /// Rounds of annealing, each from the best choice so far.
 const ROUNDS: u64 = 12;
 
-/// One part in so many of the effort that is left after a round, at most, is for shifts.
+/// At most this fraction of the effort left after a round is for shifts: 1 / `SHIFTS`.
 const SHIFTS: u64 = 8;
 
-/// The most changes that a round tries, times the square of the operators that may run again.
+/// A round tries at most this many changes, times the square of the number of operators that may run again.
 const TRIES: u64 = 100;
 
-/// The first temperature of a round, as a part of the mean cost of an operator. This and the numbers below were measured on training steps of 61 to 399 operators.
+/// The first temperature of a round, as a fraction of the mean cost of an operator. This and the numbers below were
+/// measured on training steps of 61 to 399 operators.
 const HOT: f64 = 0.2;
 /// The natural logarithm of the last temperature divided by the first: a twentieth.
 const COOLING: f64 = -2.995_732_273_553_991;
 
-/// The penalty for an excess of 1, as a part of the cost of everything, and how far it may move.
+/// The penalty for an excess of 1, as a fraction of the total cost; and the limits of its change, as factors.
 const PENALTY: f64 = 0.1;
 const MIN_PENALTY: f64 = 0.1;
 const MAX_PENALTY: f64 = 30.0;
 
-/// After this many changes, the penalty moves by a factor if most choices were inside or outside the budget.
+/// After this many changes, the penalty falls or rises by a factor if most choices were inside or outside the budget.
 const WINDOW: u32 = 200;
 const FACTOR: f64 = 1.1;
 
@@ -96,8 +97,8 @@ pub(super) fn anneal(search: &mut Search<'_, '_, '_>) {
 struct Annealing<'a, 'm, 'e, 'o> {
     search: &'a mut Search<'m, 'e, 'o>,
     random: &'a mut Random,
-    /// True if copies may run at steps where nothing reads them, and operands be dropped over short gaps: in two of three
-    /// rounds, since both also lead astray.
+    /// True in two of three rounds: then copies may run at steps where nothing reads them, and operands may be dropped
+    /// over short gaps. Both often lead away from good choices.
     is_wide: bool,
     thresholds: Vec<u32>,
     /// By operator: its slot in the present choice.
@@ -187,7 +188,7 @@ impl<'a, 'm, 'e, 'o> Annealing<'a, 'm, 'e, 'o> {
         }
     }
 
-    /// Makes the proposed change, and undoes it if the dice say so.
+    /// Makes the proposed change, and undoes it at random if it is worse (the Metropolis rule).
     fn try_changes(&mut self) {
         let old = apply(&mut self.thresholds, &self.changes);
         let score = self.search.score(&self.thresholds);
@@ -203,7 +204,7 @@ impl<'a, 'm, 'e, 'o> Annealing<'a, 'm, 'e, 'o> {
         }
     }
 
-    /// Lets about half of the choices be within the budget.
+    /// Adapts the penalty so that about half of the choices are within the budget.
     fn move_penalty(&mut self, inside: u32) {
         if inside < WINDOW * 3 / 10 {
             self.penalty *= FACTOR;
@@ -229,7 +230,7 @@ impl<'a, 'm, 'e, 'o> Annealing<'a, 'm, 'e, 'o> {
         let operator = self.search.candidates[self.random.below(self.search.candidates.len())];
         let at = operator as usize;
         if self.thresholds[at] > 0 && self.slots[at] == 0 {
-            // Nobody reads it later, so this changes nothing.
+            // No operator reads its results from the threshold on, so this changes nothing.
             self.thresholds[at] = 0;
         }
         let is_dropped = self.thresholds[at] > 0;
@@ -337,7 +338,8 @@ impl<'a, 'm, 'e, 'o> Annealing<'a, 'm, 'e, 'o> {
         }
     }
 
-    /// Drops one and keeps another: an operand, a reader, or any.
+    /// Drops the results of one of two operators and keeps the other's. The second operator is an operand, a reader, or
+    /// any.
     fn exchange(&mut self, operator: u32) {
         let Some(other) = self.partner(operator).filter(|&other| other != operator) else { return };
         let is_dropped = |one: u32| self.thresholds[one as usize] > 0;

@@ -3,10 +3,10 @@
 //! *Peak*: while an operator runs, its operands and results are live, and so is what cannot be made again
 //! later and is still read or is a result of the sequence.
 //!
-//! *Cost*: before an operator `j` runs, everything that later operators read is live or is made again after
-//! `j`. Whatever is live fits beside what `j` needs. For any price of a byte, a minimum cut gives the least
-//! of cost plus price over all ways to choose what is live; less the price of all the room, it bounds the
-//! cost of what runs again after `j`.
+//! *Cost*: when an operator `j` runs, everything that later operators read is either live or is made again after
+//! `j`. What is live must fit into the room: the budget less what `j` itself needs. For any price of a byte, a minimum
+//! cut minimizes the cost of what runs again plus the price of what is live. Minus the price of the whole room, this is
+//! a lower bound on the cost of what runs again after `j` (Lagrangian relaxation).
 
 use crate::effort::Effort;
 use crate::{
@@ -16,7 +16,7 @@ use crate::{
     recompute::model::Model,
 };
 
-/// The bytes that are live while each operator runs, at least.
+/// By operator: the fewest bytes that are live while it runs.
 struct Needs {
     bytes: Vec<Bytes>,
 }
@@ -104,8 +104,8 @@ fn held(model: &Model) -> Vec<Bytes> {
     changes.into_iter().take(operators).map(add).collect()
 }
 
-/// By operator: true if it may run for the first time after an operator, because nobody has to read what it
-/// makes before.
+/// By operator: true if it may run for the first time after operator `after`, because no operator up to there must
+/// read what it makes.
 fn deferrable(model: &Model, after: u32) -> Vec<bool> {
     let mut deferrable = vec![false; model.operators()];
     for at in (0..=after as usize).rev() {
@@ -117,7 +117,7 @@ fn deferrable(model: &Model, after: u32) -> Vec<bool> {
     deferrable
 }
 
-/// Steps that are tried at first.
+/// The number of steps that are tried first, spread evenly.
 const STEPS: usize = 24;
 
 /// Prices that are tried for each step.
@@ -144,7 +144,7 @@ pub(super) fn cost(model: &Model, budget: Bytes, effort: &mut Effort<'_>) -> u64
         if stride == 1 || best.0 == 0 {
             return best.0;
         }
-        // The best step lies among the neighbours of the best so far.
+        // Continue with the neighbours of the best step so far.
         stride = stride.div_ceil(3);
         let near = -3_isize..=3;
         steps =
@@ -205,7 +205,7 @@ impl<'m> Cutter<'m> {
         if safe <= 0.0 { 0 } else { safe.ceil() as u64 }
     }
 
-    /// Returns the least cost plus price after a step, and the bytes that are kept over it for that.
+    /// Returns the minimum of cost plus price after a step, and the bytes that are kept over the step to reach it.
     #[allow(
         clippy::cast_precision_loss,
         clippy::cast_possible_truncation,

@@ -1,5 +1,5 @@
-//! Chains: an operator that runs again at an early step, with its operands that are not there then, and theirs. Where
-//! nothing fits, a chain may lower the peak although no part of it does.
+//! Chains: an operator that runs again at an early step, together with the operands that are not live then, their
+//! operands, and so on. If no choice fits, a chain may lower the peak although no part of it does.
 
 use crate::{
     lists::NOBODY,
@@ -11,7 +11,7 @@ use crate::{
     },
 };
 
-/// The most operators of which chains are tried: their number grows with the square of the operators.
+/// With more operators that may run again, no chains are tried: their number grows with the square of it.
 const CHAINED: usize = 128;
 
 impl Search<'_, '_, '_> {
@@ -29,7 +29,7 @@ impl Search<'_, '_, '_> {
         }
     }
 
-    /// The same choice without operators that run later at no gain. They would be missing in a chain.
+    /// The same choice without operators that are deferred at no gain, because a chain could not contain them.
     fn run_in_time(&mut self, mut thresholds: Vec<u32>, score: Score) -> Vec<u32> {
         for at in 0..self.candidates.len() {
             let operator = self.candidates[at] as usize;
@@ -42,8 +42,8 @@ impl Search<'_, '_, '_> {
         thresholds
     }
 
-    /// Tries every step for every operator with its chain, in which each operator may run still earlier. Returns whether
-    /// the least choice has become better.
+    /// Tries the chain of every operator at every step, with each operator of the chain also at earlier steps. Returns
+    /// whether a choice within the budget, or one of a lower peak, was found.
     fn add_chain(&mut self, mut thresholds: Vec<u32>, score: Score) -> bool {
         self.score(&thresholds);
         let excess = self.excess();
@@ -94,8 +94,8 @@ impl Search<'_, '_, '_> {
         changes
     }
 
-    /// The steps before another, right before and after the uses of the operands of a chain, at which its first
-    /// operator may run again.
+    /// The steps before step `before` at which the first operator of a chain may run again: right before and right
+    /// after the uses of the chain's operands.
     fn early_steps(&mut self, chain: &[(u32, u32)], before: u32, slots: &[u32]) -> Vec<u32> {
         let model = self.model;
         let mut steps = Vec::new();

@@ -13,11 +13,11 @@ use crate::{
     },
 };
 
-/// Answers for many capacities.
+/// The least recomputation found at many capacities.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Curve {
-    /// The answers, by ascending capacity; the first has the least peak that was found, the last needs no
+    /// The points, by ascending capacity. The first has the least peak that was found, the last needs no
     /// recomputation. A larger capacity never costs more.
     pub points: Vec<CurvePoint>,
     /// The cost of the given sequence.
@@ -28,7 +28,7 @@ pub struct Curve {
     pub peak_bound: Bytes,
 }
 
-/// The answer for one capacity.
+/// The result for one capacity.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CurvePoint {
@@ -38,9 +38,9 @@ pub struct CurvePoint {
     pub found: Recomputation,
 }
 
-/// Answers for `points` capacities, at equal distances from the least peak that is found to the peak of the
-/// given sequence. `options` has the effort of all together, by default that of one search and a quarter; its capacity
-/// does not count.
+/// Searches at `points` capacities, spaced evenly from the least peak that is found to the peak of the given
+/// sequence. The effort in `options` is for all of them together, by default 1.25 times the effort of one search; the
+/// capacity in `options` is ignored.
 ///
 /// ```
 /// use memplan::{networks, recompute::{Recompute, curve}};
@@ -71,7 +71,7 @@ struct Answer {
 }
 
 impl Recompute<'_> {
-    /// Does the same for `given` with its bodies, where `flat` has their workspace instead of them.
+    /// As [`curve`], for a sequence `given` with bodies; `flat` is the same sequence with workspace in place of them.
     pub(crate) fn curve_flat(
         &self,
         given: &OpSequence,
@@ -124,7 +124,8 @@ impl Recompute<'_> {
     }
 }
 
-/// One part in so many of the effort looks for the least peak; one in so many of that by dropping alone.
+/// The search for the least peak takes this fraction of the effort, 1 / `LEAST`, and dropping alone takes 1 /
+/// `DROPPING` of that.
 const LEAST: u64 = 3;
 const DROPPING: u64 = 2;
 

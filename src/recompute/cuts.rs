@@ -1,10 +1,10 @@
-//! Minimum cuts choose what is made again, given a price for every byte that is kept.
+//! Chooses what is made again by minimum cuts, given a price for every byte that is kept.
 //!
-//! The source side of a cut holds the operators that run again, and the storages that are needed after
-//! their gap. A storage that is needed is kept, which has its price, or its operator runs again, which has
-//! its cost and makes its operands needed as well. With one price for all steps, the cuts for all prices
-//! are the hull of bytes against cost. With a price for each step, raised where too much is live, they are
-//! a Lagrangian relaxation of the budget.
+//! The source side of a cut contains the operators that run again and the storages that are needed after
+//! their gap. A needed storage is either kept, at the price of its bytes, or made again, at the cost of its
+//! operator, whose operands are then needed as well. With one price for all steps, the cuts for all prices
+//! form the lower convex hull of bytes against cost. With a price for each step, raised where too many
+//! bytes are live, they are a Lagrangian relaxation of the budget.
 
 use crate::{
     Bytes,
@@ -52,7 +52,7 @@ impl<'m> Cuts<'m> {
         cuts
     }
 
-    /// Takes the thresholds and spans of the last walk, where it has copies, or estimates of them.
+    /// Updates thresholds and spans: to those of the last walk where it has copies, otherwise to estimates.
     pub(super) fn follow(&mut self, known: Option<&Sweep<'_>>) {
         let model = self.model;
         self.estimate = Estimate::new(model, known);
@@ -147,7 +147,7 @@ impl<'m> Cuts<'m> {
     reason = "a price needs no more digits"
 )]
 fn scaled(number: u64, scale: f64) -> u64 {
-    // Sums of a million of them stay below what no cut includes.
+    // Sums of a million of them stay below the capacity of edges that are never cut.
     (number as f64 * scale).clamp(0.0, WHOLE) as u64
 }
 
@@ -174,8 +174,8 @@ impl Prices {
         if to <= from { 0.0 } else { self.sums[to as usize] - self.sums[from as usize + 1] }
     }
 
-    /// Raises the prices of steps with more live bytes than the budget and lowers the others, by a step of
-    /// Polyak's (1969) along the subgradient: as far as the Lagrangian bound is below `cost`, a known cost.
+    /// Raises the prices of steps with more live bytes than the budget and lowers the others, by a subgradient
+    /// step of Polyak's length (1969), in proportion to `gap`: how far the Lagrangian bound is below a known cost.
     #[allow(clippy::cast_precision_loss, reason = "a direction")]
     pub(super) fn follow(&mut self, sweep: &Sweep<'_>, budget: Bytes, gap: impl Fn(f64) -> f64) {
         let mut run = 0;

@@ -16,8 +16,8 @@ pub struct LaterRun {
     pub before: usize,
     /// The step of the operator in the given sequence.
     pub step: usize,
-    /// True if the operator runs at its own step as well, so that this is a copy; false if it runs only here,
-    /// because nobody reads its results before.
+    /// True if the operator also runs at its own step, so that this run is a copy; false if it runs only here,
+    /// because no operator reads its results before.
     pub is_copy: bool,
 }
 
@@ -35,9 +35,9 @@ impl LaterRun {
     }
 }
 
-/// Returns the sequence in which some operators run a second time, or later. The operators of the given sequence keep
-/// their names, and their outputs theirs; copies have `~1` behind them, or more if that is taken. A reader of a tensor that has been
-/// made again reads the copy, unless the tensor lies in the memory of a graph output.
+/// Returns the sequence in which some operators run a second time, or later. Operators and tensors of the given
+/// sequence keep their names. The names of copies end in `~1`, or in a higher number if that name is taken. A reader of
+/// a tensor that has been made again reads the copy, unless the tensor lies in the memory of a graph output.
 ///
 /// ```
 /// use memplan::{OpSequence, Operator, Output, recompute::{LaterRun, expand}};
@@ -58,8 +58,8 @@ impl LaterRun {
 ///
 /// # Errors
 ///
-/// If an operator would not run later than at its own step, a step is out of range or repeated, or the result is
-/// no right sequence, such as when the sum of its sizes exceeds 64 bits.
+/// If an operator would not run later than at its own step, a step is out of range or repeated, or the result is not a
+/// valid sequence, for example because the sum of its sizes exceeds 64 bits.
 pub fn expand(sequence: &OpSequence, later: &[LaterRun]) -> Result<OpSequence, SequenceError> {
     let runs = runs(sequence.operators().len(), later)?;
     let mut expansion = Expansion::new(sequence);
@@ -227,7 +227,7 @@ fn tensor_names(sequence: &OpSequence) -> HashSet<Box<str>> {
     names
 }
 
-/// A name for a copy that nothing else has. It is taken from then on.
+/// Returns an unused name for a copy, and marks it as taken.
 fn unused(name: &str, taken: &mut HashSet<Box<str>>) -> Box<str> {
     let mut copy: Box<str> = format!("{name}~1").into();
     while !taken.insert(copy.clone()) {

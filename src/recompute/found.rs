@@ -1,4 +1,4 @@
-//! The answers of a search.
+//! The results of a search.
 
 use crate::effort::Effort;
 use crate::{
@@ -12,7 +12,7 @@ use crate::{
     },
 };
 
-/// The answer of a search.
+/// The result of a search.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Recomputed {
@@ -23,7 +23,7 @@ pub enum Recomputed {
         /// The least peak in bytes of any expanded sequence in the given order; more than the capacity.
         peak_bound: Bytes,
     },
-    /// The search found none that fits, and there may be one.
+    /// The search found no expanded sequence that fits, but one may exist.
     NotFound {
         /// The least peak in bytes that it found.
         least_peak: Bytes,
@@ -44,8 +44,8 @@ pub struct Recomputation {
     pub extra_cost: u64,
     /// The cost of all operators and all copies.
     pub cost: u64,
-    /// A bound on the extra cost: no expanded sequence in the given order that is within the capacity has a
-    /// smaller one, however often operators run again.
+    /// A lower bound on the extra cost of every expanded sequence in the given order that fits the capacity,
+    /// however often operators run again.
     pub cost_bound: u64,
     /// The most bytes live at a step of the expanded sequence.
     pub peak: Bytes,
@@ -70,7 +70,7 @@ impl Recomputation {
     }
 }
 
-/// One part in so many of the effort is for the bound on the cost.
+/// This fraction of the effort is for the bound on the cost: 1 / `BOUND`.
 const BOUND: u64 = 8;
 
 impl Recompute<'_> {

@@ -5,8 +5,8 @@ use crate::{
     recompute::{model::Model, sweep::Sweep},
 };
 
-/// Finds the steps at which something made by an operator is read when it is made again: by operators of
-/// the given sequence, and by copies in their slots; ascending, without repeats.
+/// Finds the steps at which the results of an operator, or copies of them, are read: by operators of the given
+/// sequence at their steps, and by copies in their slots; ascending, without repeats.
 pub(super) fn uses(model: &Model, slots: &[u32], operator: u32, found: &mut Vec<u32>) {
     found.clear();
     add_uses(model, slots, operator, found);
@@ -48,23 +48,24 @@ pub(super) fn gaps(operator: u32, uses: &[u32]) -> impl Iterator<Item = Gap> + '
     })
 }
 
-/// The longest gap, the last of several; `None` without uses.
+/// The longest gap, or the last of several longest ones; `None` without uses.
 pub(super) fn longest(operator: u32, uses: &[u32]) -> Option<Gap> {
     gaps(operator, uses).max_by_key(|gap| gap.until.saturating_sub(gap.threshold))
 }
 
-/// The gap over which everything that can run again is dropped if nothing is known yet.
+/// An estimate of the gaps over which results are dropped, for when no walk is known yet.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Estimate {
-    /// By operator: the threshold of its longest gap; 0 if it cannot run again, or nobody reads it.
+    /// By operator: the threshold of its longest gap; 0 if it cannot run again, or if no operator reads its results.
     pub(super) thresholds: Vec<u32>,
     /// By operator: the step at which it would run again.
     pub(super) slots: Vec<u32>,
 }
 
 impl Estimate {
-    /// Finds the longest gap between readers of the given sequence, or, of what has none after its first
-    /// readers, until a reader would run again. Slots of copies that are known take the place of estimates.
+    /// Finds, for each operator, the longest gap between its readers in the given sequence, or up to a reader that
+    /// would run again, if that gap is more than twice as long. If the last walk is `known`, its slots replace
+    /// estimates.
     pub(super) fn new(model: &Model, known: Option<&Sweep<'_>>) -> Self {
         let operators = model.operators();
         let nothing = vec![0; operators];
@@ -79,7 +80,7 @@ impl Estimate {
             uses(model, &estimate.slots, operator, &mut all);
             let own = longest(operator, &found);
             let Some(whole) = longest(operator, &all) else { continue };
-            // Readers that run again earlier than the gap's end make it no shorter here: not all of them will.
+            // Readers that run again within the gap do not shorten it here, because not all of them will run again.
             let gap =
                 own.filter(|own| 2 * (own.until - own.threshold) >= whole.until - whole.threshold);
             let gap = gap.unwrap_or(whole);

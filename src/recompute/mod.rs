@@ -1,9 +1,9 @@
 //! Recomputation (rematerialization): some operators run twice, so that fewer bytes are live at the peak.
 //!
-//! A training step keeps what its forward pass makes for its backward pass, and so does any network with
-//! long skip connections. What is dropped after its last reader and made again before its next one needs no
-//! memory in between. [`Recompute`] finds out what to make again so that the peak is within a capacity and
-//! the extra work is least, and [`curve`] does so for many capacities. The result is an ordinary
+//! A training step keeps the activations of its forward pass for its backward pass, and networks with long skip
+//! connections keep tensors in the same way. A tensor that is dropped after one reader and made again before
+//! the next needs no memory in between. [`Recompute`] chooses what to make again so that the peak is within a
+//! capacity at the least extra cost, and [`curve`] does so for many capacities. The result is an ordinary
 //! [`OpSequence`], in which [`expand`] has added copies of operators.
 //!
 //! | file | idea |
@@ -11,7 +11,7 @@
 //! | `model` | operators, storages and values as numbers |
 //! | `sweep` | the live bytes of an expanded sequence, by one walk over it |
 //! | `gaps` | the gaps between readers, over which results may be dropped |
-//! | `cuts` | what to make again at a price of bytes, by minimum cuts |
+//! | `cuts` | what to make again, at a given price of bytes, by minimum cuts |
 //! | `search` | the list of what follows |
 //! | `seeds` | choices to begin from, by cuts |
 //! | `repair` | drops more until it fits, then keeps again what it can |
@@ -20,8 +20,8 @@
 //! | `swap` | puts in single copies, then keeps again what it can |
 //! | `bound` | the least peak and the least cost of all expanded sequences |
 //! | `expand` | the expanded sequence |
-//! | `found` | the answers of a search |
-//! | `curve` | answers for many capacities |
+//! | `found` | the results of a search |
+//! | `curve` | the results for many capacities |
 //! | `shapes` | costs of the operators of a model, from their shapes |
 
 mod anneal;
@@ -92,13 +92,13 @@ pub struct Recompute<'a> {
     observer: Observer<'a>,
 }
 
-/// The nodes of a search without limits, for each operator and at least. Measured on training steps of 158 to 2 001
-/// operators, for which they suffice to find what fits at half of the peak.
+/// The nodes of a search without limits: this many for each operator, and at least `NODES`. On training steps of 158 to
+/// 2 001 operators, this was enough to fit half of the peak.
 const NODES_PER_OPERATOR: u64 = 4_000;
 const NODES: u64 = 1_000_000;
 
-/// The nodes of another search without limits where the first finds nothing that fits. Measured on training steps of 41
-/// to 63 operators, for which they suffice to find the least peak.
+/// The nodes of a second search without limits, if the first finds nothing that fits. On training steps of 41 to 63
+/// operators, this was enough to find the least peak.
 const PATIENT_NODES: u64 = 8_000_000;
 
 /// The visited runs, values and edges that count as one node.
@@ -111,9 +111,9 @@ impl Default for Recompute<'_> {
 }
 
 impl Recompute<'_> {
-    /// Starts with no limit of the capacity, the default [`LoweringOptions`], alignment 1, no padding, and
-    /// [`Limits::default`], which allow 4 000 nodes for each operator and at least 1 000 000, and 250 000 more to
-    /// improve what they find; where these find nothing that fits, another search has 8 000 000.
+    /// Starts with unlimited capacity, the default [`LoweringOptions`], alignment 1, no padding, and
+    /// [`Limits::default`]. These limits allow 4 000 nodes for each operator, at least 1 000 000, and 250 000
+    /// more to improve the result. If nothing fits, a second search has 8 000 000 nodes.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -184,8 +184,8 @@ impl Recompute<'_> {
         self.run_flat(sequence, sequence)
     }
 
-    /// Does the same for `given` with its bodies, where `flat` has their workspace instead of them. The
-    /// expanded sequence has bodies.
+    /// As [`run`](Self::run), for a sequence `given` with bodies; `flat` is the same sequence with workspace in
+    /// place of them. The expanded sequence has the bodies.
     pub(crate) fn run_flat(
         &self,
         given: &OpSequence,

@@ -2,7 +2,7 @@
 //!
 //! A *storage* is memory that one operator makes, or that is supplied in the pool. A *value* is a tensor
 //! in a storage: the tensor that the storage was made for, a view of it, or a required update of it.
-//! Tensors outside the pool need no bytes and are always there, so they are no values.
+//! Tensors outside the pool need no bytes of it and always exist, so they are not values.
 
 use std::collections::BTreeSet;
 
@@ -18,11 +18,11 @@ use crate::{
 pub(super) struct Storage {
     /// The bytes that it counts: with the padding, in multiples of the alignment.
     pub(super) bytes: Bytes,
-    /// The bytes that it counts wherever a planner puts it.
+    /// The fewest bytes that it takes, wherever a planner puts it.
     pub(super) least: Bytes,
     /// The operator that makes it; [`NOBODY`] if it is supplied.
     pub(super) producer: u32,
-    /// True if it lives to the end, because a result of the sequence lies in it. Readers never need a
+    /// True if it lives to the end, because an output of the sequence lies in it. Then readers never need a
     /// copy of it.
     pub(super) kept: bool,
 }
@@ -97,8 +97,8 @@ impl Model {
         &self.storages[self.values[value as usize].storage as usize]
     }
 
-    /// The operators that may run again by a choice of their own, not only because a storage does of which
-    /// they make views.
+    /// The operators for which a choice is made, rather than those that run again only together with the storage that
+    /// they make views of.
     pub(super) fn candidates(&self) -> Vec<u32> {
         (0..narrow(self.operators()))
             .filter(|&operator| {
@@ -262,7 +262,7 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Notes that an input may lie inside an output that gathers it, for as long as both live.
+    /// Records that an input may lie inside an output that gathers it while both are live.
     fn gather(&mut self, input: TensorId) {
         let value = self.value_of[input.index()];
         if value != NOBODY {
@@ -348,7 +348,7 @@ impl<'a> Draft<'a> {
                 latest[first] = 0;
             }
             if !operator.bodies.is_empty() {
-                // Bodies know the tensors around them by name.
+                // Bodies refer to the tensors around them by name.
                 for producer in operator.inputs.iter().filter_map(|&input| producer(input)) {
                     latest[producer] = 0;
                 }

@@ -1,4 +1,5 @@
-//! Greedy changes of a choice: drops more until the peak is within the budget, then keeps again what it can.
+//! Greedy changes of a choice: drops more results until the peak is within the budget, then restores those that need
+//! not be dropped.
 
 use std::cmp::Reverse;
 
@@ -15,7 +16,7 @@ use crate::{
 /// How many drops are tried for each one that is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Trials {
-    /// Those of the best estimates.
+    /// The ones with the best estimates: at least [`MIN_TRIALS`].
     Few,
     /// All, until a quarter of the effort is spent.
     AllAtFirst,
@@ -25,14 +26,14 @@ pub(super) enum Trials {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Over {
     Longest,
-    /// The one that ends where they are needed.
+    /// The gap that ends at the step where they are needed.
     Last,
 }
 
 /// The drops that are tried at least.
 const MIN_TRIALS: usize = 12;
 
-/// The part of the effort in which all may be tried.
+/// The fraction of the effort within which all drops may be tried.
 const AT_FIRST: f64 = 0.25;
 
 /// The most operands that are dropped with an operator.
@@ -40,22 +41,22 @@ const OPERANDS: usize = 64;
 
 /// A drop that a repair may make.
 struct Drop {
-    /// The bytes that it saves above the budget, summed up over the runs, for its cost.
+    /// The bytes above the budget that it saves, summed over all runs, divided by its cost.
     rate: f64,
     operator: u32,
     threshold: u32,
 }
 
 impl Search<'_, '_, '_> {
-    /// Repairs a choice, then keeps again what it can.
+    /// Repairs a choice, then restores results that need not be dropped.
     pub(super) fn polish(&mut self, mut thresholds: Vec<u32>, trials: Trials) {
         if self.repair(&mut thresholds, trials) {
             self.keep_again(&mut thresholds);
         }
     }
 
-    /// Drops more until the peak is within the budget; each time what saves the most bytes above the budget,
-    /// summed up over the runs, for its cost. Returns whether that succeeds.
+    /// Drops more results until the peak is within the budget, each time the drop that saves the most bytes above the
+    /// budget, summed over all runs, per cost. Returns whether the peak is within the budget in the end.
     fn repair(&mut self, thresholds: &mut [u32], trials: Trials) -> bool {
         let start = self.effort.looks();
         loop {
@@ -77,7 +78,7 @@ impl Search<'_, '_, '_> {
         }
     }
 
-    /// Tries drops, those of the best estimates first; returns the best. The last walk is that of the choice.
+    /// Tries drops, the best estimates first, and returns the best one. The last walk must be that of `thresholds`.
     fn best_drop(&mut self, thresholds: &mut [u32], most: usize) -> Option<Vec<(u32, u32)>> {
         let excess = self.excess();
         let cost = self.score(thresholds).cost;
@@ -121,7 +122,7 @@ impl Search<'_, '_, '_> {
             let operator = self.candidates[at];
             let (threshold, saved) = self.best_gap(operator);
             if threshold != 0 && saved > 0.0 && thresholds[operator as usize] != threshold {
-                // Dropped right after its own step, it may run later instead of twice.
+                // An operator whose results are dropped right after its step may be deferred instead of running twice.
                 let is_deferred = threshold == operator + 1;
                 let cost = if is_deferred { 0 } else { self.model.cost[operator as usize] };
                 drops.push(Drop { rate: saved / (as_float(cost) + 1e-3), operator, threshold });
@@ -169,8 +170,8 @@ impl Search<'_, '_, '_> {
         self.found.iter().copied().find(|&at| at >= threshold).unwrap_or(threshold)
     }
 
-    /// Adds the operands of an operator that would have to be kept until its slot, where it runs again: they run again
-    /// as well.
+    /// Adds changes so that the operands of an operator run again too, if they would otherwise have to be kept until
+    /// its slot.
     pub(super) fn add_operands(
         &mut self,
         (operator, slot): (u32, u32),
@@ -179,7 +180,7 @@ impl Search<'_, '_, '_> {
         changes: &mut Vec<(u32, u32)>,
     ) {
         let mut open = vec![operator];
-        // What runs again after the slot is not there yet, and may be dropped over another gap.
+        // A result that is only made again after the slot is not live there yet, so it may be dropped over another gap.
         let is_dropped = |to: u32| to > 0 && (over == Over::Longest || to & !EARLY <= slot);
         while let Some(operator) = open.pop() {
             for &value in self.model.reads.get(operator as usize) {
@@ -220,7 +221,7 @@ impl Search<'_, '_, '_> {
         lives(storage) || (first[copy] <= place && lives(copy))
     }
 
-    /// Keeps what need not run again, the most expensive first.
+    /// Restores results that need not be dropped, the most expensive operators first.
     pub(super) fn keep_again(&mut self, thresholds: &mut [u32]) {
         let mut score = self.score(thresholds);
         loop {
@@ -240,8 +241,8 @@ impl Search<'_, '_, '_> {
         self.candidates.iter().copied().filter(is_dropped).collect()
     }
 
-    /// Keeps the results of each operator in order, where that costs no more and keeps the peak within the budget, or
-    /// no higher than it is. Returns the score, which is `score` before.
+    /// Restores the results of each of these operators, in order, if that costs no more and the peak stays within the
+    /// budget or does not rise. `score` is the score before; returns the score after.
     pub(super) fn keep_each(
         &mut self,
         thresholds: &mut [u32],

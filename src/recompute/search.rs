@@ -22,16 +22,16 @@ pub(super) struct Search<'m, 'e, 'o> {
     pub(super) sweep: Sweep<'m>,
     pub(super) effort: &'e mut Effort<'o>,
     pub(super) budget: Bytes,
-    /// The search is over at this cost, because none is less.
+    /// A lower bound on the cost: the search is over once it is reached.
     pub(super) least_cost: u64,
     pub(super) candidates: Vec<u32>,
     /// The cheapest choice within the budget.
     pub(super) best: Option<Choice>,
-    /// The choice of least peak, the cheapest of those.
+    /// The choice with the lowest peak; the cheapest among several.
     pub(super) least: Choice,
     /// By run, and one more: the runs before it with more live bytes than the budget.
     pub(super) crowded: Vec<u32>,
-    /// True if any choice within the budget will do.
+    /// True if the search ends with the first choice within the budget.
     pub(super) stops_early: bool,
     pub(super) found: Vec<u32>,
 }
@@ -95,7 +95,7 @@ impl<'m, 'e, 'o> Search<'m, 'e, 'o> {
     }
 }
 
-/// Changes thresholds; returns what undoes it.
+/// Changes thresholds; returns the changes that undo it.
 pub(super) fn apply(thresholds: &mut [u32], changes: &[(u32, u32)]) -> Vec<(u32, u32)> {
     let set = |&(operator, threshold): &(u32, u32)| {
         (operator, std::mem::replace(&mut thresholds[operator as usize], threshold))

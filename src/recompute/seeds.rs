@@ -1,4 +1,4 @@
-//! Choices to begin from, by minimum cuts: the hull of bytes against cost, then multipliers by step.
+//! First choices, by minimum cuts: the convex hull of bytes against cost, then Lagrange multipliers for each step.
 
 use crate::{
     Bytes,
@@ -11,8 +11,8 @@ use crate::{
     },
 };
 
-/// Prices of the hull: from this part of the cost of everything for all bytes, each so many times the one
-/// before.
+/// The prices of the hull: the first charges this fraction of the total cost for all bytes together, and each is
+/// `TIMES` times the one before.
 const FIRST_PRICE: f64 = 0.05;
 const TIMES: f64 = 1.5;
 const PRICES: usize = 40;
@@ -23,8 +23,8 @@ const STARTS: usize = 6;
 /// Rounds in which the prices follow the live bytes.
 const ROUNDS: u32 = 25;
 
-/// The first step of the multipliers, as a part of Polyak's, and the rounds after which it is halved. Measured
-/// on training steps of 61 to 399 operators.
+/// The first step length of the multipliers, as a fraction of Polyak's, and the rounds after which it is halved.
+/// Measured on training steps of 61 to 399 operators.
 const STEP: f64 = 0.05;
 const HALF: f64 = 8.0;
 

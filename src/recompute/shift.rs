@@ -1,5 +1,5 @@
-//! Shifts single copies to other steps, and keeps what is no longer needed then. Most shifts neither cost nor save
-//! anything by themselves, so that annealing rarely tries the right one.
+//! Shifts single copies to other steps, and removes copies that are then no longer needed. Most shifts neither cost nor
+//! save anything by themselves, so annealing rarely tries the right one.
 
 use crate::recompute::{
     gaps,
@@ -9,8 +9,8 @@ use crate::recompute::{
 };
 
 impl Search<'_, '_, '_> {
-    /// Tries every step for every copy of the best choice until no shift makes it cheaper; if none is within the
-    /// budget, repairs whatever has less above it.
+    /// Tries every step for every copy of the best choice until no shift makes it cheaper. If no choice is within the
+    /// budget yet, repairs every shift that leaves fewer bytes above it.
     pub(super) fn shift(&mut self) {
         while self.shift_once() {}
     }

@@ -1,8 +1,8 @@
 //! The stages of a search.
 //!
 //! Minimum cuts give the first choices ([`seeds`](super::seeds)). Each is repaired until its peak is within the
-//! budget, and whatever need not run again is kept again ([`repair`](super::repair)). Annealing improves the
-//! best ([`anneal`](super::anneal)), and so do shifts between its rounds ([`shift`](super::shift))
+//! budget, and results that need not be dropped are restored ([`repair`](super::repair)). Annealing improves the
+//! best choice ([`anneal`](super::anneal)); between its rounds, shifts improve it too ([`shift`](super::shift)),
 //! and, while nothing fits, chains ([`chains`](super::chains)).
 
 use crate::recompute::{
@@ -29,7 +29,7 @@ impl Search<'_, '_, '_> {
         self.tidy();
     }
 
-    /// Undoes what saves no cost: operators that run later without need.
+    /// Restores operators that are deferred without need, which saves no cost but makes the result simpler.
     fn tidy(&mut self) {
         if let Some(Choice { mut thresholds, .. }) = self.best.take() {
             self.keep_again(&mut thresholds);
@@ -38,7 +38,7 @@ impl Search<'_, '_, '_> {
         }
     }
 
-    /// Looks for any choice within the budget, from one that is near.
+    /// Searches for any choice within the budget, starting from a choice that nearly fits.
     pub(super) fn run_until_found(&mut self, near: &[u32]) {
         self.stops_early = true;
         self.polish(near.to_vec(), Trials::Few);

@@ -1,5 +1,5 @@
-//! Swaps: one more copy, alone or with copies of its operands, and then whatever need not run again any more is kept.
-//! One copy may replace several in this way. Annealing rarely does that, because the choices in between cost much more.
+//! Swaps: adds one copy, alone or with copies of its operands, and then removes all copies that are no longer needed.
+//! So one copy may replace several. Annealing rarely does this, because the choices in between cost much more.
 
 use std::cmp::Reverse;
 
@@ -17,8 +17,8 @@ use crate::{
 /// The nodes for swaps, which are added to those of the search before.
 const NODES: u64 = 250_000;
 
-/// The most by which a choice may cost more than the best, as a part of that, to swap on from it; and the swaps without
-/// such a choice after which they begin again from the best. Measured on training steps of 158 to 399 operators.
+/// Swaps continue from a choice that costs at most this fraction more than the best. After `PATIENCE` swaps without
+/// such a choice, they start again from the best. Measured on training steps of 158 to 399 operators.
 const SLACK: f64 = 0.05;
 const PATIENCE: u32 = 100;
 
@@ -89,8 +89,9 @@ impl Search<'_, '_, '_> {
         gaps::uses(self.model, &self.sweep.slots, operator, &mut self.found);
     }
 
-    /// Drops the results of an operator over a gap, maybe with its operands, and keeps again what it can. `None` if it
-    /// runs again already, or cannot. The last walk must be that of `from`.
+    /// Drops the results of an operator over a gap, and of its operands if `with_operands`, then restores all results
+    /// that need not be dropped. `None` if the operator already runs again, or cannot. The last walk must be that of
+    /// `from`.
     fn swapped(
         &mut self,
         from: &Choice,
@@ -119,8 +120,8 @@ impl Search<'_, '_, '_> {
         Some(Choice { thresholds, score })
     }
 
-    /// Keeps again what need not run again, except the barred, the most expensive first, counted with its operands. A
-    /// peak above the budget never rises.
+    /// Restores results that need not be dropped, except those of `barred` operators, the most expensive first, with
+    /// the cost of their operands' copies. A peak above the budget never rises.
     fn keep_others(&mut self, thresholds: &mut [u32], barred: &[u32]) -> Score {
         loop {
             let before = self.score(thresholds);

@@ -1,11 +1,11 @@
 //! The live bytes of an expanded sequence, by one walk over it.
 //!
 //! A choice gives every operator a *threshold*: its results are dropped after their last reader before that
-//! step, and made again for the first reader from that step on. Step 0 stands for operators that run only
-//! once. The copies run right before the operator of the given sequence that their readers, or the readers
-//! of their readers, run for: in the same *slot*. An operator whose results nobody reads before that slot does
-//! not run twice, but later: it is *deferred*, at no cost. So every choice is an expanded sequence that is right, and
-//! only its peak and its cost have to be found out.
+//! step, and made again for the first reader from that step on. Threshold 0 stands for operators that run
+//! only once. A copy runs right before the operator of the given sequence for which it is needed, directly or
+//! for another copy: in the *slot* of that operator. If no operator reads the results before that slot, the
+//! operator does not run twice but later: it is *deferred*, at no cost. So every choice is a valid expanded
+//! sequence, and only its peak and its cost have to be computed.
 
 use crate::{
     Bytes,
@@ -13,8 +13,8 @@ use crate::{
     recompute::model::Model,
 };
 
-/// Added to a threshold if the results are made again right at that step, before anybody reads them: while
-/// the operands are there.
+/// Added to a threshold if the results are made again right at that step, before they are read, while the operands
+/// are still live.
 pub(super) const EARLY: u32 = 1 << 31;
 
 /// The cost and the peak of a choice.
@@ -218,8 +218,8 @@ impl<'m> Sweep<'m> {
         self.live.iter().copied().max().unwrap_or(0)
     }
 
-    /// Subtracts the bytes of outputs that lie over an input that dies: the first that each output asks for,
-    /// and one output for each input.
+    /// Subtracts the bytes of outputs that lie over an input that dies: for each output the first possible input, and
+    /// for each input one output.
     fn grant_overlays(&mut self) {
         let mut granted: Vec<(u32, u32, u32)> = Vec::new();
         for &(run, input, output, bytes) in &self.asked {
@@ -234,7 +234,7 @@ impl<'m> Sweep<'m> {
     }
 }
 
-/// Lets a storage live until a run at least. What is kept lives longer anyway.
+/// Extends the lifetime of a storage to a run, if it ends earlier.
 fn extend(last: &mut u32, run: u32) {
     *last = run.max(*last);
 }

@@ -22,8 +22,8 @@ pub(super) struct Piece {
 }
 
 impl Plan {
-    /// The pieces, by chunk and then by step. Of a chunk and a part of it, or of several chunks with a part in
-    /// common, the largest has the bytes that they share.
+    /// The pieces, by chunk and then by step. Bytes that a chunk shares with its part, or that several chunks with a
+    /// common part share, belong to the largest of these chunks.
     pub(super) fn pieces(&self) -> Vec<Piece> {
         let families = Families::of(self);
         let mut pieces = Vec::with_capacity(self.chunks.len());
@@ -58,7 +58,7 @@ impl Plan {
 struct Families {
     /// By chunk: another one of its family, or itself. Following these leads to one chunk of the family.
     of: Vec<usize>,
-    /// The chunks of families of several.
+    /// The chunks in families of more than one chunk.
     members: Vec<usize>,
 }
 
@@ -76,7 +76,7 @@ impl Families {
         families
     }
 
-    /// The chunk that stands for a family.
+    /// The representative of a chunk's family (union-find).
     fn find(&mut self, mut at: usize) -> usize {
         while self.of[at] != at {
             self.of[at] = self.of[self.of[at]];
@@ -100,8 +100,8 @@ impl Families {
     }
 }
 
-/// The bytes alive at every step where they change. A chunk counts from the step where it has its bytes to
-/// itself.
+/// The bytes alive at every step at which their number changes. The bytes that an overwriter shares with the
+/// overwritten chunk count for the overwriter from the first step in which it has them to itself.
 pub(super) fn live_bytes(plan: &Plan) -> Vec<(Step, Bytes)> {
     let mut live = Vec::new();
     let mut alive = Change::default();

@@ -52,8 +52,8 @@ impl Heads {
         Ok(Self::new(own.size, planned.size).planned_already(present.is_some()))
     }
 
-    /// The heads of models that share one arena. The runtime's head is as large as the largest of them. A model
-    /// whose plan would not make its head smaller is taken as it is.
+    /// The heads of models that share one arena. The head of the arena is as large as the largest of the models' heads.
+    /// A model whose plan would not make its head smaller counts without the plan.
     #[must_use]
     pub fn shared(models: &[Self]) -> Self {
         let largest = |of: fn(&Self) -> Bytes| models.iter().map(of).max().unwrap_or(0);

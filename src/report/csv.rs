@@ -34,9 +34,9 @@ pub fn write_plan_csv(
     writer.flush()
 }
 
-/// Writes `id,lower,upper,size`, and what the problem needs of `alignment`, `gaps` and `offset`. On
-/// several streams, times are clocks such as `1:0:3`. This format has no place for overwrite links,
-/// padding, and what [`not_in_csv`] returns.
+/// Writes `id,lower,upper,size`, and those of the columns `alignment`, `gaps` and `offset` that the problem needs. On
+/// several streams, times are clocks such as `1:0:3`. This format cannot express overwrite links, padding, or the
+/// features that [`not_in_csv`] finds.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! Descriptions of chunks, for hovering and for traces.
+//! Descriptions of chunks, for tooltips and traces.
 
 use std::fmt::Write;
 

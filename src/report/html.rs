@@ -47,8 +47,9 @@ pub enum PageError {
     OtherChunks(usize),
 }
 
-/// Writes the page. It shows one plan, or any two side by side: of one sheet, such as plans by several
-/// strategies, or of two, such as an input in two orders. A plan by *pushdown* comes with its simulation.
+/// Writes the page. The page shows one plan, or any two plans side by side: two of one sheet, such as plans by several
+/// strategies, or one from each of two sheets, such as an input in two orders. A plan by *pushdown* comes with its
+/// simulation.
 ///
 /// # Errors
 ///

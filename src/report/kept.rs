@@ -18,14 +18,14 @@ const SHOWN: usize = 3;
 pub(super) struct Kept<'a> {
     /// The views, the lowest first.
     pub(super) views: Vec<&'a str>,
-    /// The bytes that the chunk still has.
+    /// The number of bytes that the chunk still needs.
     pub(super) bytes: Bytes,
     /// The last step.
     pub(super) until: Step,
 }
 
 impl Kept<'_> {
-    /// Says it in a sentence: `t is kept by its view a (32 B of 64 B) until step 4.`
+    /// The reason as a sentence: `t is kept by its view a (32 B of 64 B) until step 4.`
     pub(super) fn sentence(&self, plan: &Plan, chunk: usize, times: Times<'_>) -> String {
         let mut names: Vec<String> =
             self.views.iter().take(SHOWN).map(|name| short(name)).collect();

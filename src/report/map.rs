@@ -2,7 +2,7 @@
 //!
 //! A cell of the map covers a range of steps and a range of bytes. It shows a chunk's letter only
 //! if that chunk alone touches it, `.` if no chunk does, and `*` if several do. If too many cells would be `*`, the map
-//! shows only the steps around the peak, one a column.
+//! shows only the steps around the peak, one per column.
 
 use std::{borrow::Cow, cmp::Reverse, collections::BTreeSet, fmt::Write, ops::Range};
 
@@ -28,7 +28,7 @@ pub struct MapOptions {
     pub width: usize,
     /// Lines of the map itself, at least 1.
     pub height: usize,
-    /// True for a legend of names alone, several on a line.
+    /// True for a legend that lists only the names of the chunks, several on a line.
     pub names_only: bool,
 }
 
@@ -78,7 +78,7 @@ pub fn memory_map(plan: &Plan, steps: Option<&OpSequence>, options: MapOptions) 
     map_to_scale(plan, steps, options, None)
 }
 
-/// Draws a plan as text, with as many bytes per line as a pool of `scale` bytes needs.
+/// Draws a plan as text, with as many bytes per line as if the pool had `scale` bytes.
 pub(super) fn map_to_scale(
     plan: &Plan,
     steps: Option<&OpSequence>,
@@ -152,7 +152,7 @@ struct Letters {
     /// All chunks if they are few, otherwise the largest of those alive at the peak. No two chunks
     /// alive there have the same letter if one of them is named.
     named: Vec<usize>,
-    /// True if some chunks are not named.
+    /// True if there are more chunks than the legend names, so that only some are named.
     some: bool,
 }
 
@@ -173,8 +173,8 @@ impl Letters {
         letters
     }
 
-    /// Gives the first of the named chunks letters of their own. Beyond the alphabet, a chunk
-    /// shares the letter of one that the legend does not name.
+    /// Gives each of the first named chunks a letter that no other of them has. When the letters run out, a chunk gets
+    /// the letter of one that the legend does not name.
     fn tell_apart(&mut self) {
         let mut free: Vec<u8> = LETTERS.to_vec();
         let first = self.named.len().min(LETTERS.len());

@@ -54,8 +54,8 @@ pub struct OperatorKind {
     pub reasons: Vec<(Box<str>, Outputs)>,
 }
 
-/// Groups the operators of a sequence by their kind, those with the most bytes of new memory first.
-/// `why` returns the reason why an output does not request to be written over an input, if it is
+/// Groups the operators of a sequence by kind; kinds with the most bytes of new memory come first.
+/// `why` returns the reason why an output does not request to be written over an input, if the reason is
 /// known. `is_unknown` returns whether the size of an output is unknown. `copies` are views that a plan copies.
 #[must_use]
 pub fn operator_kinds(
@@ -71,7 +71,7 @@ pub fn operator_kinds(
         refusals.entry(refused.output).or_insert(refused);
     }
     let last_readers = LastReaders::new(sequence, lowered);
-    // An operator that reads what one of each kind would overwrite.
+    // By kind: an operator that reads the input that an operator of this kind would overwrite.
     let mut examples: HashMap<&str, usize> = HashMap::new();
     let inside = parts_inside(lowered);
     let mut kinds: BTreeMap<&str, (OperatorKind, BTreeMap<String, Outputs>)> = BTreeMap::new();

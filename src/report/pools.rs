@@ -115,9 +115,9 @@ fn set_figures(own: &mut Plan, on_streams: bool) {
     own.bodies.clear();
 }
 
-/// The plan with each buffer of a pool as a pool of its own, with addresses from its first byte; buffers
-/// without chunks are left out. Addresses of a pool that is a row of buffers reach beyond its size, which
-/// is the sum of what its buffers need.
+/// The plan with each buffer of a pool as a pool of its own, whose addresses count from the first byte of the buffer;
+/// buffers without chunks are left out. In the plan itself, the addresses of a pool that is a row of buffers reach
+/// beyond the size of the pool, which is the sum of the bytes that its buffers need.
 #[must_use]
 pub fn in_buffers(plan: &Plan) -> Cow<'_, Plan> {
     let buffer = |chunk: &PlannedChunk| {
@@ -172,8 +172,8 @@ pub fn in_buffers(plan: &Plan) -> Cow<'_, Plan> {
     Cow::Owned(split)
 }
 
-/// The sizes of the buffers of a pool: their highest bytes, rounded up to the alignment of the pool, with
-/// which their sum is the size of the pool.
+/// The sizes of the buffers of a pool: the end of each, rounded up to the alignment of the pool. So their sum is the
+/// size of the pool.
 fn buffer_sizes(plan: &Plan, pool: &PlannedPool, tops: &BTreeMap<u64, Bytes>) -> Vec<Bytes> {
     let largest = pool.largest.unwrap_or(Bytes::MAX);
     let sizes = |unit: Bytes| -> Vec<Bytes> {

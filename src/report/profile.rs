@@ -8,8 +8,8 @@ use crate::{
     plan::{PlannedPart, TensorPlace},
 };
 
-/// Returns whether the bytes alive at one step are the lower bound: there is one pool, without limits, and
-/// nothing has a fixed place.
+/// Returns whether the most bytes alive at one step are the lower bound: there is one pool without limits, and no chunk
+/// has a fixed place.
 pub(super) fn is_bound_by_steps(plan: &Plan) -> bool {
     let is_free = match &*plan.pools {
         [] => true,
@@ -58,7 +58,7 @@ pub(super) struct Chains {
     pub(super) root: Vec<usize>,
     /// The index of each chunk's chain among the chains.
     pub(super) number: Vec<usize>,
-    /// The overwritten chunks, sorted, each with one that is written over it.
+    /// Pairs of an overwritten chunk and its overwriter, sorted by the overwritten chunk.
     links: Vec<(usize, usize)>,
     /// Sorted by the chunk inside.
     parts: Vec<PlannedPart>,

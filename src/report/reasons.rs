@@ -1,4 +1,5 @@
-//! The reasons why chunks are alive at the peak although its operator does not use them: what reads them later.
+//! The reasons why chunks are alive at the peak although the operator of the peak step does not use them: an operator
+//! that reads them later, or that they are results.
 
 use std::collections::{HashMap, HashSet};
 
@@ -19,7 +20,7 @@ pub(super) enum Reason<'a> {
 }
 
 impl Reason<'_> {
-    /// Says it in a sentence: `t is kept for step 9 (add), which reads its view a.`
+    /// The reason as a sentence: `t is kept for step 9 (add), which reads its view a.`
     pub(super) fn sentence(&self, plan: &Plan, chunk: usize, times: Times<'_>) -> String {
         let name = short(&plan.chunks[chunk].name);
         match self {
@@ -40,7 +41,7 @@ impl Reason<'_> {
     }
 }
 
-/// The reasons of chunks in sentences. Chunks that an operator reads together have one sentence.
+/// The reasons of chunks as sentences. Chunks that the same operator reads share one sentence.
 pub(super) fn sentences<'a>(
     plan: &Plan,
     found: impl Iterator<Item = (usize, Reason<'a>)>,

@@ -21,8 +21,8 @@ fn row(label: &str, words: &str) -> String {
     hanging(&format!("{label:<LABEL$}"), words, LABEL)
 }
 
-/// Reports the plan that fits, with the operators that run twice and the bytes that each saves; or that none
-/// fits (proven), or that none was found.
+/// Reports the plan that fits, with the operators that run twice and the bytes that each of them saves; otherwise, that
+/// it is proven that no plan fits, or that none was found.
 #[must_use]
 pub fn recomputation(found: &RecomputedPlan, given: &OpSequence, capacity: Bytes) -> String {
     match found {
@@ -127,8 +127,8 @@ fn share(part: u64, whole: u64) -> String {
     format!("{:.1} %", 100.0 * part as f64 / whole.max(1) as f64)
 }
 
-/// Returns a table of a curve: the bytes alive, which can be given as a capacity, what they cost, and the bound on that.
-/// Capacities with the same answer share a row, which has the bound of the smallest.
+/// Returns a table of a curve: the bytes alive, which can be given as a capacity, the extra cost, and the lower bound
+/// of that cost. Capacities with the same plan share a row, which shows the bound of the smallest of them.
 #[must_use]
 pub fn recompute_curve(curve: &Curve) -> String {
     let line = |[alive, bytes, part, extra, cost, bound]: [String; 6]| {

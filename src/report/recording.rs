@@ -20,8 +20,8 @@ use crate::{
 /// The largest number of lines of code that are listed.
 const SHOWN: usize = 20;
 
-/// Reports what was recorded, answers whether live bytes or fragmentation make its size, and lists the lines of code
-/// that make the peak. `plan` is a plan of the recorded chunks.
+/// Reports what was recorded, whether live bytes or fragmentation determine its size, and which lines of code allocated
+/// the bytes of the peak. `plan` is a plan of the recorded chunks.
 #[must_use]
 pub fn recording(recording: &Recording, plan: &Plan) -> String {
     let mut text = head(recording, plan);

@@ -17,7 +17,7 @@ use crate::{
 /// The number of operators that are named.
 const SHOWN: usize = 6;
 
-/// What is said of orders without a bound.
+/// The remark where there is no lower bound over all orders.
 const NO_BOUND: &str = "no bound is counted where outputs may begin below inputs";
 
 /// The width of a label.
@@ -32,8 +32,8 @@ fn is_only_order(sequence: &OpSequence) -> bool {
     })
 }
 
-/// Reports that an order is better, and by how much, or that none is better (proven), or that none
-/// was found. For a better order, it names the operators whose new places save memory.
+/// Reports that an order is better and by how much, or that it is proven that none is better, or that none
+/// was found. For a better order, names the operators whose new places save memory.
 #[must_use]
 pub fn reordering(found: &ReorderedPlan, given: &OpSequence) -> String {
     let order = &found.reordered;
@@ -175,8 +175,8 @@ enum Role {
     ReadsLast,
 }
 
-/// Groups the chunks that are alive at the peak of the order given, but in the new order are not
-/// alive when that operator runs, by the operators that keep them apart. The largest come first.
+/// Finds the chunks that are alive at the peak of the given order, but not when the same operator runs in the new
+/// order, and groups them by the operators whose moves cause that. The largest groups come first.
 fn pays(found: &ReorderedPlan) -> Vec<Pay> {
     let order = &found.reordered.order;
     let given = &found.given;

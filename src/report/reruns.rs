@@ -26,9 +26,9 @@ pub struct Rerun {
     pub step: Step,
     /// The step of its copy.
     pub again: Step,
-    /// The bytes of what it makes that are not kept in between.
+    /// The bytes of its outputs that are not kept between the two runs.
     pub bytes: Bytes,
-    /// The steps in which they are not kept, half-open; empty if there are none.
+    /// The steps in which these bytes are not kept, half-open; empty if there are none.
     pub gap: (Step, Step),
 }
 
@@ -83,8 +83,8 @@ fn original(sequence: &OpSequence, copy: TensorId) -> Option<TensorId> {
     None
 }
 
-/// Names the operators of a sequence that run twice and the bytes that this saves, in all and where the plan has the
-/// most bytes alive; empty if none does.
+/// Names the operators of a sequence that run twice, and the bytes that this saves, in total and at the peak of the
+/// plan. The text is empty if no operator runs twice.
 #[must_use]
 pub fn explain_reruns(sequence: &OpSequence, plan: &Plan) -> String {
     let mut found = reruns(sequence);

@@ -216,7 +216,8 @@ fn bases(plan: &Plan) -> String {
 const MAX_NAMES: usize = 5;
 const MAX_CHARACTERS: usize = 40;
 
-/// States what was assumed about the sequence: a name in error would make a weight, and the pool too small.
+/// States what was assumed about the sequence. A misspelled name would count as a weight, and the pool would be too
+/// small.
 fn assumptions(plan: &Plan) -> String {
     let mut text = String::new();
     if !plan.undeclared.is_empty() {
@@ -268,7 +269,7 @@ fn name_of_bound(plan: &Plan, alive: Bytes) -> &'static str {
     }
 }
 
-/// The peak if they are a lower bound, otherwise the lower bound.
+/// The bytes alive at the peak if they are a lower bound, otherwise the lower bound of the plan.
 fn known_alive(plan: &Plan, peak: Peak) -> Bytes {
     if is_bound_by_steps(plan) { peak.bytes } else { plan.lower_bound }
 }

@@ -1,6 +1,6 @@
-//! The times of a plan as text. With one stream they are steps, with names if the operators are known. With
-//! several streams, a time is a clock; the plan of a sequence has its step, and the plan of a problem the sum of
-//! its entries.
+//! The times of a plan as text. With one stream, a time is a step, which has a name if the operators are known. With
+//! several streams, a time is a clock. The plan of a sequence states it as a step, and the plan of a problem as the sum
+//! of the clock's entries.
 
 use crate::{
     OpSequence, Plan, Step,

@@ -56,7 +56,7 @@ pub fn trace(plan: &Plan, steps: Option<&OpSequence>) -> String {
     format!("{trace}\n")
 }
 
-/// The row of each chunk: its chain's, unless members of the chain are alive at the same time.
+/// The row of each chunk: the row of its chain, unless members of the chain are alive at the same time.
 fn rows(plan: &Plan, chains: &Chains) -> Vec<usize> {
     let mut is_shared = vec![false; plan.chunks.len()];
     for (at, chunk) in plan.chunks.iter().enumerate() {
@@ -68,7 +68,7 @@ fn rows(plan: &Plan, chains: &Chains) -> Vec<usize> {
     chains.root.iter().enumerate().map(row).collect()
 }
 
-/// The times in which boxes are alive; those that share a step are one. They come by step.
+/// The times in which boxes are alive, by step. Times that share a step are merged.
 fn runs(boxes: impl Iterator<Item = PlacedBox>) -> Vec<(Step, Step)> {
     let mut runs: Vec<(Step, Step)> = Vec::new();
     for PlacedBox { begin, end, .. } in boxes {

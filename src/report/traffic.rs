@@ -2,8 +2,8 @@
 
 use crate::{Plan, planner::TrafficReference, report::fit::wrapped};
 
-/// States the traffic of a plan, times its cost, beside that with everything in the slowest pool and that
-/// of banks filled greedily. Ends with a newline.
+/// States the traffic of a plan times its cost, and for comparison the same with everything in the slowest pool, and
+/// with banks of shared objects filled greedily. Ends with a newline.
 #[must_use]
 pub fn traffic(plan: &Plan, reference: &TrafficReference) -> String {
     let TrafficReference { all_slow, banked } = *reference;
@@ -22,7 +22,7 @@ pub fn traffic(plan: &Plan, reference: &TrafficReference) -> String {
     wrapped(&words, 0)
 }
 
-/// Says how many times as much as the plan's traffic this is.
+/// Formats `traffic` as a multiple of the plan's traffic.
 #[allow(clippy::cast_precision_loss, reason = "a ratio for people")]
 fn times(traffic: u128, plan: u128) -> String {
     match plan {

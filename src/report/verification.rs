@@ -24,8 +24,8 @@ fn abridged(sentence: &str) -> String {
     parts.collect::<Vec<_>>().join("'")
 }
 
-/// Reports that a plan is right, with its figures, or lists up to `shown` of its violations, one a line. The peak is
-/// the one that was counted; a larger bound in the plan is reported as a claim.
+/// Reports that a plan is right, with its figures, or lists up to `shown` of its violations, one per line. The peak is
+/// the one that verification counted; a larger bound in the plan is reported as a claim.
 #[must_use]
 pub fn verification(plan: &Plan, verification: &Verification, shown: usize) -> String {
     let violations = &verification.violations;
@@ -52,7 +52,7 @@ pub fn verification(plan: &Plan, verification: &Verification, shown: usize) -> S
     format!("correct: {chunks}, {tensors}\n{}", table(&rows))
 }
 
-/// Lists up to `shown` violations, one a line, and counts all.
+/// Lists up to `shown` violations, one per line, and states how many there are.
 #[must_use]
 pub fn violations(sentences: &[String], shown: usize) -> String {
     let mut text = String::new();
@@ -67,7 +67,7 @@ pub fn violations(sentences: &[String], shown: usize) -> String {
     text
 }
 
-/// Says that a plan is of another input, if most of its names are not in this one.
+/// A note that a plan is of another input, if most of its names are not in this one; otherwise empty.
 fn of_another_input(plan: &Plan, violations: &[Violation]) -> String {
     let is_unknown = |violation: &&Violation| matches!(violation, Violation::Unknown { .. });
     let names = if plan.tensors.is_empty() { plan.chunks.len() } else { plan.tensors.len() };

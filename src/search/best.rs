@@ -4,20 +4,22 @@
 //! order, keep the first of the smallest pools, and stop when one meets the lower bound, since no
 //! pool can be smaller. If none meets it, the search for the optimum starts from the best one.
 //!
-//! **Cost.** The sum of its [`CANDIDATES`], O(n log n) together. With more than 1000 chains, the crowded
-//! steps of the first candidate's plan are repacked at once, which often meets the lower bound of a long
-//! sequence; later, so are those of the best plan. Three candidates compare conflicting pairs. They are left
-//! out if each would work for more than a fiftieth of a second: a chain takes them as long as a hundred
-//! pairs, and the pairs are counted beforehand, so that the choice does not depend on a clock. The free list
-//! counts its work and gives up after one or two tenths of a second. Above 200 000 chains, the search runs
-//! only if an effort or a time is given. With a time limit, no candidate starts that would exceed it if it
-//! took as long as the slowest so far. The first one may exceed it by a fifth of a second; if that is not
-//! enough, or the search is cancelled, every size is rounded up to a class, and the chunks of a class share
-//! blocks.
+//! **Cost.** The sum of its [`CANDIDATES`], O(n log n) together. Four rules apply:
 //!
-//! **Fewer overwrites.** Staircases pack badly. So where no candidate meets the lower bound, the same is done once more
-//! without the optional overwrites of a part for which there is room, and the smaller pool counts. Small problems are
-//! first searched with all of them, which often proves that no pool is smaller with these.
+//! - With more than 1000 chains, the crowded steps of the first candidate's plan are repacked at once, which often
+//!   meets the lower bound of a long sequence. Later, the crowded steps of the best plan are repacked too.
+//! - Three candidates compare conflicting pairs. They are skipped if each would take more than a fiftieth of a second:
+//!   a chain costs them as much as a hundred pairs, and the pairs are counted beforehand, so that the choice does not
+//!   depend on a clock. The free list counts its work and gives up after one or two tenths of a second.
+//! - Above 200 000 chains, the search runs only if an effort or a time is given.
+//! - With a time limit, no candidate starts that would exceed it if it took as long as the slowest so far. The first
+//!   candidate may exceed it by a fifth of a second. If even that is not enough, or the search is cancelled,
+//!   every size is rounded up to a class, and the chunks of a class share blocks.
+//!
+//! **Fewer overwrites.** Staircases pack badly. So if no candidate meets the lower bound, the problem is planned again
+//! without those optional overwrites of a part of a chunk whose bytes have room anyway, and the smaller pool wins.
+//! Small problems are first searched with all overwrites, which often proves that no smaller pool exists with all of
+//! them.
 //!
 //! **When.** Whenever a plan is computed once and run often. [`Layout::winner`] names the winner.
 
@@ -57,7 +59,7 @@ pub const CANDIDATES: &[Strategy] = &[
 /// counts as [`PAIRS_PER_CHAIN`].
 const MAX_CONFLICTS: u64 = 2_000_000;
 
-/// The work that is done once for each chain takes as long as this many pairs.
+/// The work for each chain costs as much as this many pairs.
 const PAIRS_PER_CHAIN: u64 = 100;
 
 /// The number of chains above which there is no search by default.
@@ -113,8 +115,8 @@ pub fn layout(
     Ok(Layout { winner, lower_bound: found.lower_bound, ..found.layout })
 }
 
-/// Decides whether a problem fits into a pool of `capacity` bytes, maybe with fewer overwrites. A proof that it does
-/// not holds for plans with all of them.
+/// Decides whether a problem fits into a pool of `capacity` bytes, if need be with fewer overwrites. [`Fit::No`] is
+/// proven only for plans with all accepted overwrites.
 #[must_use]
 pub(crate) fn fits(
     problem: &Problem,
@@ -137,8 +139,8 @@ pub(crate) fn fits(
     }
 }
 
-/// Plans the problem with fewer overwrites; returns the layout if its pool is smaller than `pool` bytes. With and
-/// without them, `bound` bytes are a lower bound.
+/// Plans the problem with fewer overwrites; returns the layout if its pool is smaller than `pool` bytes. `bound` is a
+/// lower bound in bytes for both problems.
 fn loosened(
     problem: &Problem,
     (bound, pool): (Bytes, Bytes),
@@ -147,7 +149,7 @@ fn loosened(
 ) -> Option<Layout> {
     let start = Instant::now();
     let looser = with_fewer_overwrites(problem)?;
-    // What a search proves of the looser problem need not be true of this one.
+    // A bound that the search proves for the problem with fewer overwrites need not hold for this one.
     let report = |progress: &Progress| {
         if let Some(report) = observer.progress {
             report(&Progress { lower_bound: bound, best: progress.best.min(pool), ..*progress });
@@ -171,7 +173,8 @@ fn is_canceled(observer: Observer<'_>) -> bool {
     observer.cancel.is_some_and(|cancel| cancel.load(Ordering::Relaxed))
 }
 
-/// The smallest layout of the candidates, and its pool; and the time that the slowest of them took, if it is limited.
+/// The smallest layout of the candidates with its pool in bytes, and the time that the slowest candidate took, if the
+/// time is limited.
 fn cheapest(
     problem: &Problem,
     bound: Bytes,

@@ -1,10 +1,11 @@
-//! Blocks: the fastest packing on several streams, or around pins and reserved bytes, that shares memory, for where
-//! there is no time for a better one.
+//! Blocks: the fastest packing that shares memory, for constrained problems without time for a better one: on several
+//! streams, or around pins and reserved bytes.
 //!
-//! **Idea.** As with [size classes](super::size_classes) for unconstrained problems, the program is replayed with an allocator
-//! that rounds every size up to one of four classes per power of two. All blocks lie above pins and reserved bytes, in a
-//! pool without a capacity. A body takes a free block of its class whose last body is over, on every stream, before it
-//! begins. Each stream has its own free blocks, and few are looked at. If none is over, a new one is made at the top.
+//! **Idea.** Replay the program with a size-class allocator, as [size classes](super::size_classes) do for
+//! unconstrained problems: round every size up to one of four classes per power of two. All blocks lie above pins and
+//! reserved bytes, in a pool without a capacity. A body takes a free block of its class if the last body in it is over,
+//! on every stream, before this one begins. Each stream has its own free blocks, and only a few of them are examined.
+//! If none can be taken, a new block is made at the top.
 //!
 //! **Cost.** O(n) after sorting by clock, for each stream. The pool can be several times as large.
 
@@ -23,16 +24,17 @@ use crate::{
     },
 };
 
-/// Packing more bodies in blocks takes as long as the grace of a first layout.
+/// With more bodies than this, packing in blocks takes longer than the grace period of a first layout.
 const MAX_IN_GRACE: u32 = 250_000;
 
 /// The time that packing in blocks, and all that follows, takes for each body.
 const TIME: Duration = Duration::from_nanos(400);
 
-/// All that is better than blocks takes at least this long for each body.
+/// Every better packing than blocks takes at least this long for each body.
 const MIN_TIME: Duration = Duration::from_nanos(500);
 
-/// The monitor of a packing that ends in blocks if it is late. With many bodies, the time for these is kept.
+/// The monitor of a packing that falls back to blocks when its time ends. With many bodies, it reserves the time that
+/// packing in blocks takes.
 pub(crate) fn monitor<'a>(
     problem: &Problem,
     within: Option<BlockPool>,
@@ -61,15 +63,16 @@ pub(crate) fn layout_if_late(
     if monitor.is_overdue() || is_short() { layout(problem, within) } else { None }
 }
 
-/// Around pins and reserved bytes, in several pools and on one stream, no more bodies than these are placed one by one,
-/// however late it is. That takes little time and mostly fewer bytes, and in several pools, there is less traffic.
+/// With pins or reserved bytes, in several pools, or on one stream, up to this many bodies are placed one by one even
+/// if there is no time left. That takes little time, mostly needs fewer bytes, and in several pools causes less
+/// traffic.
 pub(crate) const MAX_SINGLY: usize = if cfg!(test) { 8 } else { 20_000 };
 
 /// A pool without limits that all bodies allow, in which they can be packed in blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct BlockPool {
     pub(crate) id: PoolId,
-    /// No reserved byte lies above.
+    /// The end of the highest reserved range; 0 without any.
     pub(crate) floor: Bytes,
 }
 
@@ -81,7 +84,7 @@ impl BlockPool {
             && matches!(&*constraints.pools, [pool] if pool.reserved.is_empty())
             && problem.fixed_bodies().next().is_none();
         let is_few = !is_bare && problem.bodies().len() <= MAX_SINGLY;
-        // Buffers have a size each, and chunks kept apart have it even where they need no bytes.
+        // Blocks must not cross buffers, and chunks kept apart occupy their bytes even in their holes.
         let has_buffers = constraints.pools.iter().any(|pool| pool.largest.is_some());
         if is_few || has_buffers || !constraints.apart.is_empty() {
             return None;
@@ -115,11 +118,12 @@ impl BlockPool {
     }
 }
 
-/// The blocks of a class and a stream that are looked at: those that became free last, and first.
+/// The free blocks of a class and a stream that are examined: this many that became free last, and this many that
+/// became free first.
 const NEWEST: usize = 4;
 const OLDEST: usize = 4;
 
-/// The streams that are looked at.
+/// The most streams whose free blocks are examined.
 const MAX_STREAMS: usize = 8;
 
 /// Packs all bodies of a problem. Returns `None` if an offset exceeds 64 bits.
@@ -181,7 +185,7 @@ fn pack(
         places[at] = Place::new(within.id, offset);
     }
     let mut free = FreeBlocks(vec![Vec::new(); classes.len()]);
-    // From here on by life, so that what is of one time is together, however far apart the bodies are.
+    // From here on, tables are indexed by lifetime, so that entries of the same time are close in memory.
     let block = |&at: &u32| Block { class: class_of[at as usize], stream: 0, offset: 0 };
     let mut blocks: Vec<Block> = body_of.iter().map(block).collect();
     let with_sum = |last| (last as usize, wide_sum(lives.end(last as usize)));
@@ -249,7 +253,8 @@ impl FreeBlocks {
         streams[stream].push_back(last);
     }
 
-    /// Takes a block, if possible one of a stream, of those that became free last or first.
+    /// Takes a free block whose last body is over, preferably one of this stream, from the blocks that became free last
+    /// or first.
     fn take(
         &mut self,
         class: u32,

@@ -15,14 +15,14 @@ use crate::search::{
 };
 use crate::{Bytes, Limits, Observer, Problem, monitor::Monitor, plan::Layout, problem::ChunkId};
 
-/// The answer of [`fits`].
+/// The result of [`fits`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fit {
     /// It fits, in this layout.
     Yes(Layout),
     /// It is proven not to fit.
     No,
-    /// The limits did not suffice for an answer.
+    /// The limits did not suffice to decide.
     Unknown,
 }
 
@@ -32,7 +32,7 @@ pub fn fits(problem: &Problem, capacity: Bytes, limits: &Limits, observer: Obser
     fits_monitored(problem, capacity, limits, &mut Monitor::new(limits, observer))
 }
 
-/// Answers as [`fits`] does, as a part of a larger search.
+/// As [`fits`], with the monitor of a larger search.
 pub(super) fn fits_monitored(
     problem: &Problem,
     capacity: Bytes,
@@ -83,7 +83,7 @@ pub(super) fn fits_monitored(
     }
 }
 
-/// The answer of [`decide`].
+/// The result of [`decide`].
 pub(super) struct Decision {
     /// The offsets of the roots, if they fit.
     pub(super) bases: Option<Vec<(ChunkId, Bytes)>>,

@@ -1,7 +1,8 @@
 //! The offsets at which bodies on several streams clash, pair by pair.
 //!
-//! Long chains of overwrites are few bodies of many boxes. However many of these are alive together, two bodies clash
-//! at few ranges of offsets. These are found once, and a body is then compared with others without a look at boxes.
+//! Long chains of overwrites are few bodies with many boxes each. However many boxes are alive together, two bodies
+//! clash only if the difference of their offsets lies in one of a few ranges. These ranges are found once; after that,
+//! bodies are compared without visiting their boxes.
 
 use crate::search::sizes::MAX_CLASHES;
 use std::{cmp::Reverse, slice};
@@ -15,19 +16,19 @@ use crate::{
     },
 };
 
-/// Bodies with fewer boxes, on average, are compared box by box.
+/// If bodies have fewer boxes than this on average, they are compared box by box.
 const MIN_BOXES: usize = 8;
 
 /// The most ranges of offsets that are found, before those of two bodies are merged.
 const MAX_FOUND: usize = 1 << 24;
 
-/// Ranges of two bodies are merged when there are as many.
+/// The ranges of two bodies are merged as soon as there are more than this many.
 const MAX_RANGES: usize = 1 << 16;
 
-/// Differences of offsets are signed.
+/// Bodies with bytes from here on are not supported: differences of offsets must fit in a signed number.
 const HIGHEST: Bytes = 1 << 62;
 
-/// Offsets at which a body clashes with another one: those strictly within a range from the other's.
+/// A body clashes with `other` if its offset minus the other's lies strictly between `low` and `high`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Clash {
     pub(super) other: usize,
@@ -35,7 +36,7 @@ pub(super) struct Clash {
     pub(super) high: i64,
 }
 
-/// By body: its clashes with others, in order of these.
+/// By body: its clashes, in order of the other bodies.
 #[derive(Clone, Default)]
 pub(super) struct Clashes(pub(super) Vec<Vec<Clash>>);
 

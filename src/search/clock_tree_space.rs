@@ -1,10 +1,10 @@
 //! The bytes taken on several streams, for first packings of 10^5 bodies and more.
 //!
-//! A tree over clocks is faster than [spans](super::in_spans) of time where streams seldom wait for each
-//! other, because spans are long there. Its places are the boxes of all bodies. Each node keeps the bytes
-//! of the boxes below it that lie here, as runs. If all of them are alive together with a new box, these
-//! runs tell where it cannot lie, so boxes of streams that never wait for each other are not looked at one
-//! by one.
+//! If streams seldom wait for each other, time buckets are long, and a tree over clocks is faster than
+//! [time buckets](super::in_spans). The leaves of the tree are the boxes of all bodies. Each node keeps the interval
+//! set of the bytes that placed boxes below it take. If all boxes below a node are alive together with a new box, the
+//! interval set is where the new box cannot lie. So boxes of streams that never wait for each other are not compared
+//! one by one.
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 
@@ -34,8 +34,8 @@ pub(super) struct Overlap<'a> {
 }
 
 impl Overlap<'_> {
-    /// Goes on to the next run from `offset` on that the box would share bytes with: the first offset at
-    /// which it does, and the first above that at which it no longer does.
+    /// Advances to the next run that the box would overlap at `offset` or above. Returns the first offset of the body
+    /// at which they overlap, and the first above it at which they no longer do.
     fn next(&mut self, offset: Bytes) -> Option<(Bytes, Bytes)> {
         let own = &self.own.bytes;
         let passed = self.runs.partition_point(|run| run.1 <= offset.saturating_add(own.start));
@@ -46,12 +46,12 @@ impl Overlap<'_> {
     }
 }
 
-/// The nodes that are visited to find what is alive together with a box, on average, once all boxes lie in one
-/// pool.
+/// The average number of nodes that a search for the boxes alive together with a box visits, once all boxes lie in
+/// one pool.
 ///
 /// # Errors
 ///
-/// If the budget does not suffice.
+/// If the budget ends first.
 pub(super) fn visited(
     boxes: &[TimedBoxes],
     places: &[Vec<usize>],

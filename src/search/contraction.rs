@@ -1,17 +1,19 @@
 //! Contraction: perfect packings, found from the inside out.
 //!
-//! If the bodies alive fill every section up to the bound, nothing is wasted. Then the bodies that end at a boundary of
-//! sections and the bodies that begin there fill the same ranges of bytes. Such a range, with the bodies on its two
-//! sides, is a *seam*. Sizes tell most seams apart: the smallest sets of bodies on either side with equal sums. Where a
-//! little is free, *fillers* take its place: one begins where more becomes free, and ends where as much is taken.
+//! A packing is perfect if live bodies fill every section up to the bound. Then the bodies that end at a boundary of
+//! sections fill the same ranges of bytes as the bodies that begin there. Such a range, with the bodies on its two
+//! sides, is a *seam*. Sizes identify most seams: they are the smallest sets of bodies on the two sides with equal
+//! sums. If a few bytes are free, *fillers* stand for them: a filler begins where bytes become free, and ends where as
+//! many are taken.
 //!
-//! The seams where a seam's bodies begin and end, their seams, and so on, close into a smallest rectangle. If it has few
-//! bodies, it is packed on the spot and is one *block* from then on; so are bodies between the same two seams, in any
-//! order. Blocks merge until one is left, or few that a search packs. A tiling of thousands of tiles takes a fraction of a
-//! second; a search from the floor upwards takes millions of nodes in vain.
+//! Start from a seam, add the seams where its bodies begin and end, then the seams of their bodies, and so on: the
+//! bodies found form the smallest rectangle around the seam. If they are few, the rectangle is packed at once and
+//! becomes one *block*. Bodies between the same two seams become a block too, stacked in any order. Blocks merge until
+//! one is left, or a few that a search packs. A tiling of thousands of tiles takes a fraction of a second, where a
+//! search from the floor upwards spends millions of nodes in vain.
 //!
-//! Two sums may be equal by chance, and not every seam is found. So a block that fits nowhere in the end is given up for a
-//! try, and its parts merge in other ways. A failure proves nothing.
+//! Two sums may be equal by chance, and not every seam is found. So if blocks are left in the end, each is dissolved on
+//! trial, and its parts may merge in other ways. A failure proves nothing.
 
 mod filling;
 
@@ -31,23 +33,23 @@ use crate::{
 };
 use filling::Filling;
 
-/// Rectangles of more blocks are not packed on the spot, and blocks between seams of more are stacked last.
+/// The most blocks of a rectangle that is packed at once. Blocks between seams with more blocks are stacked last.
 const MAX_BLOCKS: usize = 12;
 
-/// The blocks on both sides of a seam: its sums are of up to three. Smaller sets come first.
+/// The numbers of blocks on the two sides of the seams that are tried, in this order: up to three on each side.
 const SHAPES: [(usize, usize); 9] =
     [(1, 1), (1, 2), (2, 1), (2, 2), (1, 3), (3, 1), (2, 3), (3, 2), (3, 3)];
 
-/// More blocks on one side of a boundary have too many single blocks, pairs or triples.
+/// The most blocks on one side of a boundary of which all single blocks, pairs and triples are examined.
 const MAX_SIDE: [usize; 3] = [usize::MAX, 64, 16];
 
 /// At most one byte in this many may be free: with more, fillers seldom find their place.
 const FULL: u128 = 8;
 
-/// A problem of more than one block for this many bodies is hardly easier.
+/// If more than one block for this many bodies is left, the contracted problem is hardly easier.
 const BODIES_PER_BLOCK: usize = 3;
 
-/// The most sums, blocks and boundaries that are looked at.
+/// The most sums, blocks and boundaries that are examined.
 const MAX_WORK: usize = 1 << 23;
 
 /// A rectangle filled with smaller ones, or a body, or a filler.
@@ -122,8 +124,8 @@ impl Engine for Contract {
 }
 
 impl Contraction {
-    /// Contracts a problem as far as it goes; `None` if there are staircases, pins or true sizes beside rounded ones, if too
-    /// much is free, or if too many blocks are left.
+    /// Contracts a problem as far as possible. `None` if it has staircases, pins or true sizes beside rounded ones, if
+    /// too many bytes are free, or if too many blocks are left.
     pub fn of(inst: &Instance, monitor: &mut Monitor<'_>) -> Option<Self> {
         if !inst.staircases.is_empty() || inst.exact.is_some() || !inst.pins.is_empty() {
             return None;
@@ -179,7 +181,7 @@ impl Contraction {
         }
         let mut made = self.outer.clone();
         made.retain(|&block| !self.blocks[block].parts.is_empty());
-        // A few parts are equal by chance more often than many.
+        // Sums of few parts are equal by chance more often than sums of many.
         made.sort_by_key(|&block| (self.blocks[block].parts.len(), block));
         let (outer, blocks) = (self.outer.clone(), self.blocks.len());
         for block in made {
@@ -202,7 +204,7 @@ impl Contraction {
         false
     }
 
-    /// Merges blocks wherever it is possible at once; returns whether it was anywhere.
+    /// Merges blocks in one pass wherever possible; returns whether any were merged.
     fn merge(&mut self) -> bool {
         let seams = self.seams();
         self.work = self.work.saturating_sub(seams.sums + self.outer.len() + self.sections);
@@ -231,7 +233,8 @@ impl Contraction {
             let parts = inside.into_iter().zip(offsets).collect();
             self.add(item, parts, seam.blocks().collect(), &mut is_merged);
         }
-        // Between large seams, which are not split, others may lie as well. So these stack if nothing else merges.
+        // Large seams are unsplit boundaries, between which unrelated blocks may lie. So these blocks are stacked only
+        // if nothing else merges.
         if self.blocks.len() == before {
             let least = stacks.iter().map(|stack| at_seams(stack)).min();
             for between in stacks.iter().filter(|stack| Some(at_seams(stack)) == least) {

@@ -1,5 +1,5 @@
-//! Crowded cores: of a problem of many chains, those that live in the most crowded steps are packed first. The others
-//! have room enough around them.
+//! Crowded cores: with many chains, the search first packs those that live in the most crowded steps. The other chains
+//! usually have enough room around them.
 
 use crate::search::{
     Stage,
@@ -12,7 +12,7 @@ use crate::search::{
 };
 use crate::{Bytes, Limits, problem::ChunkId};
 
-/// The live bytes of a step of a crowded core, in thousandths of the most live bytes.
+/// A core has the chains that live in some step with at least this many live bytes, in thousandths of the maximum.
 pub const CROWDS: [Bytes; 3] = [950, 900, 800];
 
 /// As [`CROWDS`], for the cores that are searched with the rest of the effort; the last is the
@@ -26,7 +26,7 @@ const FIRST_SHARE: u64 = 50_000;
 /// The nodes for each further core; four times as many in each later pass over the cores.
 const SHARE: u64 = 40_000;
 
-/// A node examines all sections, so it counts once more for each of this many chains in a core.
+/// A node examines all sections, so it counts as one more node for every this many chains in a core.
 const CHAINS_PER_NODE: u64 = 500;
 
 /// Searches crowded cores until the effort is spent or the pool is proven. A small core is often
@@ -82,7 +82,7 @@ pub fn search_cores(search: &mut Search<'_, '_>, roots: &[ChunkId], nodes: u64, 
     }
     let cores = MORE_CROWDS.map(|crowd| search.greedy.crowded(thousandths(live, crowd)));
     let mut open: Vec<_> = cores.iter().filter(|core| core.len() <= most_chains).collect();
-    // Of equal cores, one is enough.
+    // Skip duplicate cores.
     open.dedup_by_key(|core| core.len());
     search_more_cores(search, open, &limits);
 }

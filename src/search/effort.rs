@@ -1,4 +1,4 @@
-//! Effort: the unit of a search's work, and the ways in which a search within an effort can end.
+//! Effort: the unit of a search's work, and the outcomes of a search that is limited by it.
 
 use crate::{Limits, search::sizes::WORK_PER_NODE};
 
@@ -24,7 +24,8 @@ pub fn weigh(nodes: u64, work: u64) -> u64 {
     nodes + work / WORK_PER_NODE
 }
 
-/// The nodes of ejection that come on top of the default effort, with first attempts of this many nodes.
+/// The nodes that ejection may spend on top of the default effort, if a first attempt takes `share` nodes: at most
+/// `most`, multiplied when the search repeats with more effort. 0 if the caller gave an effort.
 pub fn on_top(share: u64, most: u64, limits: &Limits) -> u64 {
     let nodes = share.saturating_mul(ON_TOP).min(most).saturating_mul(limits.times);
     if limits.is_default() { nodes } else { 0 }

@@ -9,14 +9,15 @@ use crate::{
     search::{Stage, packing::Packing, state::instance::Instance},
 };
 
-/// Improves packings of one instance. It is made for its first turn, and may go on from there in the next one.
+/// Improves packings of one instance. A schedule creates an engine when its first row runs, and keeps it, so that it
+/// may continue where it stopped.
 pub trait Engine {
-    /// Improves a packing that is above its bound within a share of the effort; returns the nodes, which it has also
-    /// added to the monitor's. It may ignore how the share is split.
+    /// Improves a packing whose height is above the bound, within a share of the effort. Returns the nodes, which it
+    /// also adds to the monitor. It may treat both numbers of the share as one.
     fn run(&mut self, packing: &mut Packing<'_>, share: Share, monitor: &mut Monitor<'_>) -> u64;
 }
 
-/// No engine if it does not support the instance.
+/// `None` is an engine that does nothing, for an instance that is not supported.
 impl<E: Engine> Engine for Option<E> {
     fn run(&mut self, packing: &mut Packing<'_>, share: Share, monitor: &mut Monitor<'_>) -> u64 {
         self.as_mut().map_or(0, |engine| engine.run(packing, share, monitor))
@@ -28,7 +29,7 @@ impl<E: Engine> Engine for Option<E> {
 pub struct Share {
     /// Nodes of the effort.
     pub nodes: u64,
-    /// The most nodes that follow on top of it while the pool is more than a percent above the bound.
+    /// The most nodes on top of these, which are spent only while the pool is more than a percent above the bound.
     pub on_top: u64,
 }
 
@@ -48,7 +49,7 @@ impl Share {
 
 /// A row of the schedule: an engine, when it runs, and its share of the effort.
 pub struct Row {
-    /// The stage that switches the row off. Rows of one stage share one engine.
+    /// The stage of the row; if it is switched off, the row is skipped. Rows of one stage share one engine.
     pub stage: Stage,
     /// Makes the engine for an instance.
     pub engine: for<'a> fn(&'a Instance) -> Box<dyn Engine + 'a>,
@@ -56,12 +57,12 @@ pub struct Row {
     pub share: fn(&Turn<'_>) -> Share,
 }
 
-/// The state of a schedule. A row decides by it whether it runs, and with how many nodes.
+/// The state of a schedule, from which a row decides whether it runs and with how many nodes.
 pub struct Turn<'a> {
     pub inst: &'a Instance,
-    /// The nodes of this schedule: what earlier ones have left of the effort of the search.
+    /// The nodes that this schedule may spend: the effort of the search, less what earlier schedules have spent.
     pub effort: u64,
-    /// The nodes that it would have by default, if that is less.
+    /// The same with the default effort, if that is less.
     pub usual: u64,
     /// True if the caller gave no effort. Then engines may have nodes on top of it.
     pub is_default: bool,
@@ -97,7 +98,8 @@ impl<'a> Turn<'a> {
 /// Rows of the schedule that run from top to bottom.
 pub struct Schedule {
     pub rows: &'static [Row],
-    /// Turn follows turn until the pool is within a percent of the bound, the effort is spent, or a turn takes no nodes.
+    /// True if the rows run again and again, until the pool is within a percent of the bound, the effort is spent, or a
+    /// turn takes no nodes.
     pub in_turns: bool,
 }
 

@@ -1,14 +1,14 @@
 //! The same problem with fewer overwrites, which often fits in a smaller pool.
 //!
-//! An overwrite saves bytes in one step, in which both chunks would otherwise be alive, but from then on one moves
-//! with the other. A chunk written over a part of another makes a staircase of its chain, and staircases waste space
-//! below their steps and beside them. In all but the most crowded steps there is room for both chunks. So every
-//! optional overwrite of a part is given up where that changes neither the lower bound nor the peak step. What is left
-//! are mostly rectangles, which pack better and are searched faster. Overwrites of a whole chunk stay: a chain of
-//! them is a rectangle.
+//! An overwrite saves bytes in the one step in which both chunks would otherwise be alive, but it also ties the two
+//! chunks together for good. If a chunk is written over only a part of another, its chain becomes a staircase, and
+//! staircases waste space below and beside their steps. In all but the most crowded steps there is room for both
+//! chunks. So every optional overwrite of a part is dropped unless that changes the lower bound or the peak step. What
+//! remains is mostly rectangles, which pack better and are searched faster. Overwrites of a whole chunk are kept: a
+//! chain of them is a rectangle.
 //!
-//! The bytes alive never fall. Counted in cells of the alignment they may, in a chain whose new root was not aligned;
-//! if the lower bound would, nothing is given up.
+//! Dropping overwrites never lowers the bytes alive. It may lower the cells of the alignment, in a chain whose new root
+//! was not aligned before. If that would lower the lower bound, no overwrite is dropped.
 
 use crate::{
     Problem, Step,
@@ -25,7 +25,8 @@ pub(super) fn with_fewer_overwrites(problem: &Problem) -> Option<Problem> {
     within(problem, bound).filter(|looser| looser.lower_bound() == bound)
 }
 
-/// Gives up all overwrites of a part without which at most these bytes are alive, and fewer before the peak step.
+/// Drops overwrites of parts such that at most `peak.bytes` are alive in any step, and fewer before the peak step.
+/// `None` if none can be dropped.
 fn within(problem: &Problem, peak: Bound) -> Option<Problem> {
     let accepted: Vec<Request> = problem.accepted_requests().collect();
     let is_given_up = |request: &&Request| {

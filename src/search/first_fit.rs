@@ -54,8 +54,8 @@ const KEYS: [Key; 6] = [
     |body| [body.saving.saturating_mul(4096) / body.area.max(1), body.extent],
 ];
 
-/// The orders of many bodies on several streams, in one pool: each takes seconds, and others packed none of 17 such
-/// problems better.
+/// The orders for many bodies on several streams in one pool. Each takes seconds, and on 17 such problems, no other
+/// order packed lower.
 const OF_MANY: [Key; 2] = [KEYS[0], KEYS[5]];
 
 /// A packing by first fit.
@@ -68,11 +68,11 @@ pub(crate) struct Packed {
     pub(crate) objective: Vec<u128>,
 }
 
-/// Plans a problem.
+/// Plans a problem by first fit in all orders, and returns the best layout.
 ///
 /// # Errors
 ///
-/// If in every order some body finds no place; an unconstrained problem always has one.
+/// If in every order some body finds no place. That never happens for an unconstrained problem.
 pub fn layout(problem: &Problem) -> Result<Layout, PlanError> {
     layout_within(problem, &Limits::default(), Observer::default())
 }
@@ -89,8 +89,8 @@ pub(crate) fn layout_within(
     Ok(Layout::from_bodies(problem, instance.bodies, &packed.places))
 }
 
-/// The best packing of all orders, or of those for which there is time. If there is none even for the first, the rest
-/// of its bodies is packed in [blocks], or each is put on top of those that may be alive together with it.
+/// The best packing of all orders, or of as many as the time allows. If the time ends during the first order, its other
+/// bodies are packed in [blocks], or each is put on top of the bodies that may be alive together with it.
 pub(super) fn packed(
     instance: &PoolInstance<'_>,
     monitor: &mut Monitor<'_>,
@@ -177,7 +177,7 @@ fn figures_of(instance: &PoolInstance<'_>, body: &Body, boxes: &[TimedBox]) -> F
 /// The work of placing a box.
 const WORK_PER_BOX: usize = 256;
 
-/// The way in which a packing ends for which there is no time.
+/// What happens to a packing when the time ends.
 #[derive(Clone, Copy, PartialEq)]
 enum Late {
     Stop,
@@ -187,7 +187,7 @@ enum Late {
     Finish,
 }
 
-/// The reason for which bodies are not packed.
+/// Why packing failed.
 enum Unpacked {
     /// This body finds no place.
     NoPlace(usize),

@@ -1,4 +1,4 @@
-//! The first layout of a search, which it improves: that of pushdown, if there is time.
+//! The first layout, from which a search starts: pushdown, or size classes if there is no time for it.
 
 use std::time::Duration;
 
@@ -13,10 +13,10 @@ const TIME: Duration = Duration::from_nanos(100);
 /// Pushdown takes at least this long for each chunk of many.
 const MIN_TIME: Duration = Duration::from_nanos(250);
 
-/// So few chunks are planned with pushdown in any case.
+/// Up to this many chunks are always planned with pushdown.
 const MAX_CHUNKS: u32 = 1024;
 
-/// Plans a problem with pushdown, or in size classes if there is no time for that. Few chunks take none.
+/// Plans a problem with pushdown, or in size classes if there is no time for pushdown and there are many chunks.
 pub(super) fn layout_within(problem: &Problem, monitor: &Monitor<'_>) -> Layout {
     let chunks = u32::try_from(problem.len()).unwrap_or(u32::MAX);
     let monitor = monitor.keeping(chunks * TIME);

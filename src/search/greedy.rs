@@ -33,7 +33,7 @@ pub(super) struct Body {
     end: Step,
     /// The most bytes alive in any step of its life.
     crowd: Bytes,
-    /// Mostly one.
+    /// Usually one; several for a staircase.
     segments: SmallVec<[Segment; 1]>,
 }
 
@@ -56,9 +56,8 @@ pub(super) const COMPLETING: [Key; 2] = [KEYS[1], KEYS[3]];
 /// Packing this many bodies once takes some hundredths of a second.
 const QUICK: usize = 10_000;
 
-/// The most runs of taken bytes that first packings may examine together, some seconds of work.
-/// Packings beyond it are given up. Networks stay far below; 10^5 chunks with random lifetimes do
-/// not.
+/// The most runs of taken bytes that first packings may examine together: some seconds of work. Beyond
+/// it, the packing is given up. Real networks stay far below; 10^5 chunks with random lifetimes do not.
 pub(super) const MAX_WORK: u64 = 100_000_000;
 
 /// Making the tree of taken bytes, and freeing it, takes this long for each chunk of many.
@@ -178,8 +177,9 @@ impl<'a> Greedy<'a> {
     }
 
     /// Keeps the offsets of some roots and places the others around them: by crowd and size, and if
-    /// the pool is still above `enough`, also by crowd and area. Returns the packings. Of a few thousand
-    /// bodies, the first does not stop: a search that ends in time must not lose what it has found.
+    /// the pool is still above `enough`, also by crowd and area. Returns the packings. With at most
+    /// [`QUICK`] bodies, the first packing ignores the budget, so that a search that is stopped does not
+    /// lose what it has found.
     pub(super) fn complete(
         &mut self,
         kept: &[(ChunkId, Bytes)],

@@ -1,10 +1,10 @@
 //! Guided search: a packing of the most crowded sections guides the search for one of more sections.
 //!
-//! A search that has to pack everything at once rarely gets all crowded sections right. The most crowded
-//! ones alone are packed soon, even without any waste. The offsets found there are then the branching order in
-//! which a wider core is searched, and so on until the core is the whole problem (solution-guided search, Beck
-//! 2007, here from smaller problems to larger ones). If a core fails several times to be packed within its nodes,
-//! the one before it is repacked, for another guide.
+//! A search that has to pack everything at once rarely gets all crowded sections right. A *core*, the most crowded
+//! sections alone, is packed quickly, even without any waste. The offsets found there give the branching order for a
+//! wider core, and so on until the core is the whole problem (solution-guided search, Beck 2007, here from smaller
+//! problems to larger ones). If a core is not packed in several searches, the core before it is repacked to get
+//! another guide.
 
 use crate::{
     monitor::Monitor,
@@ -31,10 +31,10 @@ const WIDTHS: [usize; 14] = [9, 13, 17, 20, 22, 24, 25, 26, 27, 28, 29, 30, 31, 
 /// The most nodes for one search of a core, which usually needs several.
 const SHARE: u64 = 100 * UNIT;
 
-/// The same if some bodies cannot move: with 100 or 15, fewer problems with pins were proven.
+/// As [`SHARE`], if some bodies cannot move: with 100 or 15 units, fewer problems with pins were proven optimal.
 const SHARE_WITH_FIXED: u64 = 30 * UNIT;
 
-/// The searches of a core that fail in turn before a narrower core is repacked.
+/// After this many failed searches of a core, a narrower core is repacked.
 const PATIENCE: u32 = 6;
 
 /// Some sections of an instance.
@@ -52,7 +52,7 @@ pub struct Guided<'a> {
     share: u64,
     nodes: u64,
     offsets: Vec<u64>,
-    /// No packing is lower: a limit was refuted for a core, and so for the whole.
+    /// A lower bound in units: one step above a limit that was refuted for a core, and so for the whole instance.
     pub bound: u64,
 }
 
@@ -98,7 +98,7 @@ impl Packer for Guided<'_> {
 
     fn pack(&mut self, attempt: Attempt, meter: &mut Meter<'_>) -> bool {
         let Attempt { limit, seed } = attempt;
-        // By core: its packings, by body of the whole, and how often it was not packed in turn.
+        // By core: its packings, as offsets by body of the whole instance; and its failures since the last packing.
         let mut packings: Vec<Vec<Vec<Option<u64>>>> = vec![Vec::new(); self.cores.len()];
         let mut failures = vec![0u32; self.cores.len()];
         let (mut round, mut at) = (seed << 20, 0);

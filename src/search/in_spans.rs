@@ -1,10 +1,10 @@
-//! The bytes taken on several streams, by spans of time, for first packings of 10^5 bodies and more.
+//! The bytes taken on several streams, by time bucket, for first packings of 10^5 bodies and more.
 //!
-//! Each [span](super::time_buckets) keeps the boxes that may be alive in it, in order of their addresses. To find room
-//! for a box, the boxes of its spans are passed from the lowest address on. Those that are over before it
-//! begins, or begin when it is over, are found by comparing clocks, many at a time, and the others lift it,
-//! until the next one lies high enough above. Passing a box takes far less than any search for those that are
-//! alive.
+//! Each [time bucket](super::time_buckets), or span, keeps the boxes that may be alive in it, in order of their
+//! addresses. To find room for a new box, a scan passes the boxes of its spans from the lowest address upwards. A box
+//! that is alive together with the new one lifts it; clocks are compared for many boxes at a time to find out which
+//! ones are. The scan ends when the next box lies high enough above. Passing a box takes far less time than searching
+//! for the boxes that are alive.
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 
@@ -14,7 +14,7 @@ use crate::{
     search::time_buckets::{Life, TimeBuckets},
 };
 
-/// The most boxes of a block.
+/// A block of this many boxes is split.
 const BLOCK: usize = if cfg!(test) { 4 } else { 64 };
 
 /// By box of a block: not 0 if it is not alive together with another one.
@@ -25,7 +25,7 @@ pub(super) struct InSpans<'a> {
     spans: &'a TimeBuckets,
     /// By span: its boxes in order of their addresses.
     taken: Vec<Vec<Block>>,
-    /// By span: the highest end of them.
+    /// By span: the highest end of its boxes.
     tops: Vec<Bytes>,
 }
 
@@ -89,10 +89,10 @@ impl Block {
 struct Rise<'a> {
     own: &'a TimedBox,
     life: Life<'a>,
-    /// The blocks that it has not passed, and how many boxes of the first it has.
+    /// The blocks that it has not passed entirely, and the number of boxes of the first block that it has passed.
     blocks: &'a [Block],
     passed: usize,
-    /// For the boxes of the first block, if some are passed.
+    /// By box of the first block, once some are passed: not 0 if it is not alive together with this one.
     is_apart: IsApart,
 }
 
@@ -210,7 +210,7 @@ impl<'a> InSpans<'a> {
             offset = rise.lowest_from(offset, &round_up)?;
             clear.push(Reverse((rise.clear_to(), at)));
         }
-        // Only boxes that are no longer clear are looked at again.
+        // Only boxes that are no longer clear rise further.
         let mut clear = BinaryHeap::from(clear);
         while let Some(mut first) = clear.peek_mut()
             && first.0.0 < offset

@@ -51,7 +51,7 @@ impl Incumbent {
         bound >= best
     }
 
-    /// Returns whether nothing is left to search.
+    /// Returns whether the search has ended: bound and best have met, or [`end`](Self::end) was called.
     pub fn is_over(&self) -> bool {
         self.over.load(Ordering::Relaxed)
     }
@@ -84,7 +84,7 @@ impl Incumbent {
         }
     }
 
-    /// Adds nodes of a thread that is not the first.
+    /// Adds nodes of a thread other than the first to [`worker_nodes`](Self::worker_nodes).
     pub fn help(&self, nodes: u64) {
         self.worker_nodes.fetch_add(nodes, Ordering::Relaxed);
     }

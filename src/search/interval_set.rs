@@ -1,10 +1,10 @@
-//! Sets of bytes, as runs.
+//! Interval sets: sets of bytes, as ascending runs.
 
 use smallvec::SmallVec;
 
 use crate::Bytes;
 
-/// A set of bytes, as runs that neither overlap nor touch, ascending. One run needs no memory of its own.
+/// An interval set of bytes: ascending runs that neither overlap nor touch. A single run needs no heap memory.
 #[derive(Clone, Default)]
 pub(super) struct IntervalSet(pub(super) SmallVec<[(Bytes, Bytes); 1]>);
 
@@ -14,7 +14,7 @@ impl IntervalSet {
         self.0.last().map_or(0, |run| run.1)
     }
 
-    /// The end of the last run that shares bytes with these.
+    /// The end of the last run that shares bytes with `low..high`, if there is one.
     pub(super) fn end_of(&self, low: Bytes, high: Bytes) -> Option<Bytes> {
         let begun = self.0.partition_point(|run| run.0 < high);
         let &(_, end) = self.0[..begun].last()?;

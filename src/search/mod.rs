@@ -1,12 +1,12 @@
 //! The optimal planner: searches for the smallest pool, and proves that it is the smallest if it
 //! can.
 //!
-//! Planning is strip packing with fixed time: every chain is a body of one or more rectangles
-//! whose steps are given and whose height is to be chosen. The search is anytime: it starts from
-//! the packings of pushdown and of the free list and from greedy ones, and improves the best until
-//! its effort, counted in nodes, is spent or the best is proven optimal. The same problem and
-//! effort give the same answer everywhere; only a time limit or a cancelled search depends on the
-//! machine.
+//! Planning is strip packing with fixed times: every chain is a body of one or more rectangles
+//! whose steps are given and whose offset is to be chosen. The search is an anytime algorithm: it
+//! starts from the packings of pushdown, of the free list and of greedy orders, and improves the best
+//! one until its effort, counted in nodes, is spent, or until the best is proven optimal. The same
+//! problem and effort give the same layout everywhere; only a time limit or a cancellation makes the
+//! result depend on the machine.
 //!
 //! | module | idea |
 //! | --- | --- |
@@ -23,10 +23,10 @@
 //! | `schedule`, `engine` | which engine improves a packing when, and with how many nodes |
 //! | `improve` | better packings of a problem: the schedule, with what it needs around it |
 //! | `whole`, `packing` | all chains of a problem as one instance; the best packing of an instance so far |
-//! | `cores` | of many chains, those of the most crowded steps first |
+//! | `cores` | with many chains, those of the most crowded steps first |
 //! | `tighten` | a search for some of the chains, and the others around them |
 //! | `greedy` | first packings |
-//! | `repair_peaks` | crowded steps repacked while all else stays |
+//! | `repair_peaks` | crowded steps, repacked while all other chains stay |
 //! | `contraction` | perfect packings, from the inside out |
 //! | `control` | the effort: restarts, limits in turn, threads, meters |
 //! | `branching` | the search tree, over independent components |
@@ -109,10 +109,11 @@ pub fn layout(problem: &Problem, limits: &Limits, observer: Observer<'_>) -> Lay
 
 /// Searches for the smallest pool.
 ///
-/// A time limit ends the search, but does not make it longer; [`Planner::plan`](crate::Planner::plan) searches again.
+/// The search ends when its effort is spent, or earlier if `limits` has a time limit. It does not use up the rest of
+/// the time; [`Planner::plan`](crate::Planner::plan) searches again with more effort while time is left.
 ///
-/// The search starts from `incumbent`, a valid layout from another planner, if there is one; if it
-/// finds no better layout, that is the answer.
+/// If `incumbent` is given, a valid layout from another planner, the search starts from it and returns it unless it
+/// finds a better one.
 ///
 /// ```
 /// use memplan::{Limits, Observer, Problem, search};
@@ -170,7 +171,7 @@ pub(super) fn continue_from(
     solution
 }
 
-/// Returns whether a problem is large enough that repairing peaks pays; others are searched whole.
+/// Returns whether a problem is so large that its peaks are repaired first; smaller ones are searched as a whole.
 pub(super) fn is_large(problem: &Problem) -> bool {
     problem.roots().nth(sizes::LONG).is_some()
 }

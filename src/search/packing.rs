@@ -26,7 +26,7 @@ pub struct Packing<'a> {
 }
 
 impl<'a> Packing<'a> {
-    /// Begins with a bound and a pool in bytes.
+    /// Creates a packing of which only the bound and the pool size, in bytes, are known.
     pub fn new(inst: &'a Instance, bound: Bytes, pool: Bytes) -> Self {
         let best = pool.div_ceil(inst.unit * inst.align) * inst.align;
         let snapshot = Snapshot { bound: bound / inst.unit, best };
@@ -38,12 +38,14 @@ impl<'a> Packing<'a> {
         Self { threads, ..self }
     }
 
-    /// The same for a part of a problem, whose pool in bytes is reported.
+    /// The same for a part of a problem. `pool` is the size of the whole problem's pool in bytes, which is reported
+    /// instead of this packing's.
     pub fn of_whole(self, pool: Bytes) -> Self {
         Self { whole: Some(pool), ..self }
     }
 
-    /// Begins with another instance of the same unit, as if a packing one alignment above the bound were known.
+    /// Creates a packing of another instance with the same unit, as if a packing one alignment above the bound were
+    /// known, so that only packings at the bound improve it.
     pub fn at_bound<'b>(&self, inst: &'b Instance) -> Packing<'b> {
         let bound = self.snapshot.bound;
         let snapshot = Snapshot { bound, best: bound + inst.align };

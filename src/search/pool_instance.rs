@@ -1,5 +1,4 @@
-//! A problem as the planners that support every feature read it: bodies with their boxes, and pools to place
-//! them in.
+//! The input of the planners that support every feature: bodies with their boxes, and pools to place them in.
 
 use std::collections::HashMap;
 
@@ -74,8 +73,8 @@ impl<'p> PoolInstance<'p> {
         Self::within(problem, &mut Budget::default())
     }
 
-    /// States a problem. If the budget does not suffice for that, and the problem can be [packed in
-    /// blocks](super::blocks), its [`Times`] are unknown.
+    /// Prepares a problem. If the problem can be [packed in blocks](super::blocks) and the budget ends first, its
+    /// [`Times`] are unknown; otherwise the budget is ignored.
     pub(super) fn within(problem: &'p Problem, budget: &mut Budget<'_>) -> Self {
         let bodies = problem.bodies();
         let boxes: Vec<_> = bodies.iter().map(|body| problem.boxes_of(body)).collect();

@@ -24,9 +24,9 @@ pub(super) struct PoolSpace<'a> {
     instance: &'a PoolInstance<'a>,
     pool: &'a Pool,
     taken: Taken<'a>,
-    /// Nothing that is taken lies above.
+    /// The end of the highest taken byte.
     top: Bytes,
-    /// By group of chunks kept apart: the bytes of its chunks, and what is left of their cells.
+    /// By group of chunks kept apart: the bytes of its chunks, extended to the ends of their cells.
     apart: Vec<IntervalSet>,
     /// By group of chunks kept apart: all of its chunks begin at multiples of this.
     cells: Vec<Bytes>,
@@ -64,7 +64,7 @@ impl<'a> PoolSpace<'a> {
         Self { instance, pool, taken, top, apart, cells, buffers, sum }
     }
 
-    /// Nothing that is taken lies above.
+    /// The end of the highest taken byte.
     pub(super) fn top(&self) -> Bytes {
         self.top
     }
@@ -112,7 +112,7 @@ impl<'a> PoolSpace<'a> {
         (self.sum - size).saturating_add(grown) <= capacity
     }
 
-    /// The size of the buffer around some bytes, if they are its highest.
+    /// The size that a buffer has if these bytes are its highest.
     fn size_of_buffer(&self, offset: Bytes, extent: Bytes, largest: Bytes) -> Bytes {
         let top = offset % largest + extent;
         self.pool.aligned(self.instance.problem, top).unwrap_or(Bytes::MAX).min(largest)
@@ -180,7 +180,7 @@ impl<'a> PoolSpace<'a> {
         for (group, &(chunk, at)) in self.groups(body) {
             let low = offset + at;
             let high = low + self.instance.problem.padded_size(chunk);
-            // No chunk of the group begins in what is left of a cell, and runs that touch become one.
+            // No other chunk of the group can begin in the same cell; extended to cells, more runs merge.
             let cell = self.cells[group];
             self.apart[group].add(low, high.checked_next_multiple_of(cell).unwrap_or(high));
         }
@@ -193,8 +193,8 @@ impl<'a> PoolSpace<'a> {
     }
 }
 
-/// By group of chunks kept apart: the largest power of two of which all its chunks begin at a multiple, except
-/// those with a fixed place.
+/// By group of chunks kept apart: the largest power of two such that all its chunks, except those with a fixed place,
+/// begin at multiples of it.
 fn cells(instance: &PoolInstance<'_>, pool: PoolId) -> Vec<Bytes> {
     let mut cells: Vec<Bytes> = vec![1 << 63; instance.apart().len()];
     if cells.is_empty() {

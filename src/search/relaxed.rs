@@ -1,8 +1,9 @@
 //! The unconstrained problem inside a constrained one.
 //!
 //! Many constraints bind nothing: a capacity above the sum of all sizes, a second pool that no chunk fits in, a window
-//! that covers its chunk, a pin where the chunk lies anyway. Without them the problem is unconstrained. A lower bound
-//! of its pool holds with them as well, and a layout of it that satisfies them is as good as any.
+//! that covers its chunk, a pin where the chunk lies anyway. Without its constraints, the problem is unconstrained (a
+//! relaxation). A lower bound of the unconstrained problem is one of the constrained problem as well, and an optimal
+//! layout of it that satisfies the constraints is optimal with them.
 
 use crate::search::sizes::HUGE;
 use crate::{
@@ -22,8 +23,8 @@ pub(crate) struct Relaxed<'p> {
 }
 
 impl<'p> Relaxed<'p> {
-    /// Drops the constraints of a problem; `None` if it has other constraints than those that a layout can satisfy by
-    /// chance.
+    /// Drops the constraints of a problem. Returns `None` if it has constraints that a layout cannot satisfy by chance,
+    /// or if the constraints may bind and the problem is too large to plan it twice.
     pub(crate) fn of(constrained: &'p Problem) -> Option<Self> {
         let pool = cheapest_pool(constrained)?;
         let limit = limit(constrained.pools().get(pool.index())?)?;
@@ -45,8 +46,8 @@ impl<'p> Relaxed<'p> {
         Limits { time: half.or(limits.time), ..limits }
     }
 
-    /// A lower bound of the size of all pools together that a layout of this problem has proven; 0 if chunks may lie
-    /// in other pools. A pool may end at its capacity, below a multiple of the alignment.
+    /// A lower bound of the size of all pools together, taken from the bound of a layout of this problem; 0 if chunks
+    /// may lie in other pools. The bound is at most the capacity, which need not be a multiple of the alignment.
     pub(crate) fn bound(&self, layout: &Layout) -> Bytes {
         if self.constrained.bodies().iter().any(|body| body.pools.len() > 1) {
             return 0;

@@ -1,9 +1,9 @@
 //! Peak repair: repacks only the steps in which chains end above the lower bound.
 //!
-//! On long sequences with short lifetimes, a simple planner exceeds the lower bound in few steps, the crowded
-//! ones. The chains that live there, and those around them, ring by ring, are repacked while all others stay:
+//! On long sequences with short lifetimes, a simple planner exceeds the lower bound only in a few crowded
+//! steps. The chains that live there, and those around them, ring by ring, are repacked while all others stay:
 //! first greedily, then around a searched core, which is a packing at the bound of the chains of the most
-//! crowded steps. So the cost is that of finding these steps and of packing a few hundred chains in each.
+//! crowded steps. So the cost is that of finding these steps and of packing a few hundred chains around each.
 
 use std::{collections::BTreeMap, ops::Range};
 
@@ -25,8 +25,8 @@ const MAX_RINGS: usize = 4;
 /// The most runs of taken bytes to examine in all packings: less than a second of work.
 const MAX_WORK: u64 = 40_000_000;
 
-/// A part with more than one in this many chains of the problem is left to packings of the whole
-/// problem.
+/// A part is repacked only if it has at most the number of chains of the problem divided by this. Larger parts are left
+/// to packings of the whole problem.
 const SMALL_PART: usize = 4;
 
 /// The most chains of a core that is searched.
@@ -44,7 +44,7 @@ struct Outline {
     high: Bytes,
 }
 
-/// Chains to repack together: they share no step with chains that move in other parts.
+/// Chains to repack together. They share no step with the chains that move in other parts.
 #[derive(Default)]
 struct Part {
     /// The chains to pack again.

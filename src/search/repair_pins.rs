@@ -25,13 +25,13 @@ use crate::{
     },
 };
 
-/// The most nodes of a start, the packing without pins.
+/// The most nodes of a start, that is, of a packing without pins.
 const START: u64 = 30 * UNIT;
 
-/// No more starts follow after this many in turn that find no packing.
+/// No more starts follow after this many consecutive ones that find no packing.
 const MAX_FAILURES: u32 = 8;
 
-/// The most nodes to pack a window. It may have as many more after every [`SHORT`] windows in turn that gain no pin.
+/// The most nodes to pack a window; as many more are added after every [`SHORT`] consecutive windows that gain no pin.
 const SHARE: u64 = 5 * UNIT;
 const SHORT: u32 = 5;
 
@@ -39,10 +39,10 @@ const SHORT: u32 = 5;
 /// too little freedom.
 const REACH: usize = 50;
 
-/// The windows in turn in which no pin is gained before another start.
+/// The number of consecutive windows that gain no pin before another start.
 const PATIENCE: u32 = 30;
 
-/// The setup of a search counts as a node for this many bodies.
+/// Setting up a search counts as one node for each of this many bodies.
 const BODIES_PER_NODE: u64 = 4;
 
 /// Packs the items of an instance around fixed rectangles.
@@ -58,7 +58,7 @@ pub struct PinRepair<'a> {
     starts: u64,
     nodes: u64,
     offsets: Vec<u64>,
-    /// True if the items are hardly ever packed without pins.
+    /// True if further attempts are pointless: the items do not fit even without pins, or hardly any start packs them.
     is_hopeless: bool,
 }
 
@@ -98,7 +98,7 @@ impl Engine for PinRepair<'_> {
 
 impl<'a> PinRepair<'a> {
     /// Returns `None` if no rectangles are fixed, if there are other bodies than rectangles, or if one is fixed at all
-    /// times, as a reserved range is: a window around it has all items.
+    /// times, as a reserved range is: a window around it would contain all items.
     pub fn new(inst: &'a Instance) -> Option<Self> {
         let pinned = inst.pinned.as_deref()?;
         if !pinned.inst.staircases.is_empty() {
@@ -201,7 +201,7 @@ impl<'a> PinRepair<'a> {
         true
     }
 
-    /// Repacks windows until all pins hold, or until too many windows in turn have gained none; returns whether all
+    /// Repacks windows until all pins hold, or until too many consecutive ones have gained no pin; returns whether all
     /// pins hold.
     fn repair(
         &mut self,

@@ -74,7 +74,8 @@ pub fn around_fixed(random: &mut Unstructured<'_>) -> Result<Option<(Instance, u
     Ok(Some((around, limit)))
 }
 
-/// Lives of a sawtooth of sizes, which no section leaves alone.
+/// Chunks whose sizes form a sawtooth. Some chunk crosses every boundary between sections, so that the problem does not
+/// fall into components.
 pub fn sawtooth(lives: u64) -> Problem {
     let mut problem = Problem::builder();
     for at in 0..lives {

@@ -19,8 +19,7 @@ use crate::search::{
     sizes::{HUGE, LARGE, MAX_COVERED, MEDIUM, SMALL},
 };
 
-/// Perfect packings first: most are contracted in a small part of the effort, and more nodes seldom pack blocks that
-/// these do not.
+/// Contraction first: it finds most perfect packings in a small part of the effort, and more nodes seldom find others.
 pub const FIRST: Schedule = Schedule {
     in_turns: false,
     rows: &[Row {
@@ -33,8 +32,9 @@ pub const FIRST: Schedule = Schedule {
     }],
 };
 
-/// All chains of a problem, in turns of more and more nodes. The limit schedule proves what is easy. Chains of
-/// rectangles are guided; staircases, which it seldom packs well, are ejected.
+/// All chains of a problem, in turns of more and more nodes. The limit schedule proves what is easy. If all chains are
+/// rectangles, most of the other nodes go to guided search, and few to ejection. Guided search seldom packs staircases
+/// well, so with these, ejection replaces it.
 pub const IN_TURNS: Schedule = Schedule {
     in_turns: true,
     rows: &[
@@ -45,7 +45,7 @@ pub const IN_TURNS: Schedule = Schedule {
             share: |turn| {
                 let first = match turn {
                     _ if turn.has_staircases() => 10_000,
-                    // J needs nearly all of the default effort for its cores.
+                    // Problem J of MiniMalloc's benchmarks needs nearly all of the default effort for its cores.
                     _ if is_guided_first(turn) => turn.effort / 8,
                     // Enough for the hardest public proof.
                     _ => 5_000_000,
@@ -87,8 +87,8 @@ pub const IN_TURNS: Schedule = Schedule {
 /// Each turn has this many times the nodes of the one before.
 const LONGER: u64 = 32;
 
-/// By default, 300 to 500 rectangles are guided after a short search: fewer are searched as a whole as fast as in cores,
-/// and more need more nodes than that.
+/// Returns whether guided search comes right after a short limit schedule: with the default effort, for 300 to 500
+/// rectangles. Fewer are searched as a whole as fast as in cores, and more need more nodes than the default effort.
 fn is_guided_first(turn: &Turn<'_>) -> bool {
     turn.is_default && !turn.has_staircases() && (2 * SMALL..=MEDIUM).contains(&turn.inst.bodies())
 }
@@ -118,7 +118,7 @@ pub const BETWEEN_CORES: Schedule = Schedule {
     }],
 };
 
-/// One pool with pins and reserved ranges. More effort begins as the usual one does.
+/// One pool with pins and reserved ranges. A larger effort than the usual one begins with the same shares.
 pub const AROUND_PINS: Schedule = Schedule {
     in_turns: false,
     rows: &[
@@ -174,7 +174,7 @@ pub const AROUND_PINS: Schedule = Schedule {
     ],
 };
 
-/// More bodies are only ejected.
+/// Returns whether there are few enough bodies for all engines. For more, ejection alone runs.
 fn is_searched(turn: &Turn<'_>) -> bool {
     turn.inst.bodies() <= LARGE
 }

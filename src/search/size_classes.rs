@@ -1,9 +1,9 @@
-//! Size classes: the fastest plan that shares memory, for where there is no time for a better one.
+//! Size classes: the fastest planner that shares memory, for when there is no time for a better plan.
 //!
 //! **Idea.** Sizes are rounded up to one of four classes per power of two, and only chains of the same class share
-//! memory. So each class is planned by itself, and its chains and their times fit in a cache: a chain takes the block
-//! that became free last, otherwise a new one at the top. A class takes as few blocks as chains of it are alive at once,
-//! each as large as the largest of them.
+//! memory. So each class is planned by itself, and its chains and their times fit in a cache. A chain takes the block
+//! that became free last, or if none is free, a new one at the top. A class takes as many blocks as the most of its
+//! chains that are alive at once, each as large as its largest chain.
 //!
 //! **Cost.** O(n log n): for a million chunks, a tenth of what pushdown takes where many are alive at once. The pool can
 //! be several times as large.
@@ -21,7 +21,7 @@ struct Life {
     begin: Step,
     end: Step,
     root: ChunkId,
-    /// In bytes, padding included; 0 if a chunk is no root.
+    /// In bytes, padding included; 0 if the chunk is not a root.
     size: Bytes,
 }
 
@@ -35,7 +35,8 @@ impl Life {
     }
 }
 
-/// The number of the class of a size: it is rounded up to a multiple of a quarter of a power of two.
+/// The number of the class of a size: it is rounded up to a multiple of a quarter of the largest power of two that is
+/// not above it.
 fn class_of(size: Bytes) -> u64 {
     let quarter = size.checked_ilog2().unwrap_or(0).saturating_sub(2);
     4 * u64::from(quarter) + size.div_ceil(1 << quarter)

@@ -16,7 +16,7 @@ macro_rules! stages {
 }
 
 stages! {
-    /// Constraints that may not bind are tried without.
+    /// The problem is first solved without its constraints, which may not bind.
     Relaxed,
     /// The cheap planners after the first one.
     Candidates,
@@ -26,9 +26,9 @@ stages! {
     Greedy,
     /// Crowded steps are repacked.
     PeakRepair,
-    /// Cores of large problems before the whole of them.
+    /// Cores of large problems are searched before the whole problem.
     Cores,
-    /// More cores of large problems, again and again.
+    /// More cores of large problems are searched, again and again.
     MoreCores,
     /// A first descent in the middle of the gap.
     FirstDescent,
@@ -46,7 +46,7 @@ stages! {
     Guided,
     /// Branching over the order of pairs.
     Orders,
-    /// Rounds with pinned items in the place of fixed rectangles.
+    /// Rounds of the search with pinned items instead of fixed rectangles.
     Pinned,
     /// Packings without pins are repacked until all pins hold.
     PinRepair,

@@ -24,8 +24,8 @@ const FINE: Bytes = 1 << 14;
 /// The number of grains in the bound, when the sizes of such a problem are rounded to grains.
 const GRAINS: Bytes = 1 << 12;
 
-/// The shortest rounds of a first search with true sizes, in a problem whose sizes are rounded: the schedule of limits
-/// spends that many at the bound.
+/// The number of shortest rounds in a first search with true sizes, in a problem whose sizes are then rounded: as many
+/// as the limit schedule spends at the bound.
 const EXACT_ROUNDS: u64 = limit_schedule::AT_BOUND * limit_schedule::SHARE;
 
 /// The most nodes for each of the two searches with rounded sizes, so that a search without an end
@@ -35,14 +35,14 @@ const MAX_ROUNDED: u64 = 500_000;
 /// Packs all chains with rounded sizes if the sizes have no useful common divisor; returns the nodes.
 ///
 /// Sizes that differ by a few bytes leave floors that differ by a few bytes, and the search tries
-/// one by one alternatives that make no difference. So the first search ignores the true sizes: they
-/// exceed its packing by no more than the roundings add up to, a few thousandths. The second one
-/// keeps them beside the rounded sizes to close that gap.
+/// alternatives one by one that make no difference. So the first search ignores the true sizes. With these, its packing
+/// grows by no more than the sum of the rounding errors, a few thousandths. The second search also keeps the true sizes
+/// beside the rounded ones, to close that gap.
 pub fn tighten_rounded(search: &mut Search<'_, '_>, roots: &[ChunkId], limits: &Limits) -> u64 {
     let problem = search.problem;
     let plain = Instance::new(problem, roots);
     let unit = plain.unit.max(problem.alignment());
-    // The parts of a staircase would not stay in line.
+    // Rounded parts of a staircase would no longer fit each other.
     let is_plain = plain.staircases.is_empty();
     let is_on = search.monitor.has(Stage::Rounded);
     if !is_on || roots.len() < SMALL || search.solution.lower_bound / unit <= FINE || !is_plain {
@@ -146,8 +146,8 @@ pub fn tighten_and_complete(
 pub struct Outcome {
     /// The nodes of the first thread.
     pub nodes: u64,
-    /// True if more nodes cannot improve it.
+    /// True if more nodes cannot improve the packing.
     pub is_over: bool,
-    /// True if there are too many roots to be searched, and so are more.
+    /// True if there are too many roots to search, so that more roots need not be tried.
     pub is_too_large: bool,
 }

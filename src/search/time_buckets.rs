@@ -1,7 +1,7 @@
-//! Spans of time on several streams.
+//! Time buckets on several streams: spans of time, each with the boxes that are alive in it.
 //!
 //! The moments of a chain projection cut time into spans. If two boxes have no span in common,
-//! one is over before the other begins. So only boxes of the same spans need to be compared. Where streams seldom wait
+//! one is over before the other begins. So only boxes of the same span need to be compared. Where streams seldom wait
 //! for each other, spans are long.
 
 use std::ops::Range;
@@ -11,7 +11,7 @@ use crate::{
     problem::constraints::{ChainIndex, Clocks, Lifetimes, TimedBoxes, longest_chains},
 };
 
-/// Looking at the boxes of one more span takes as long as passing this many boxes.
+/// Visiting one more span takes as long as visiting this many boxes.
 const BOXES_PER_SPAN: u64 = if cfg!(test) { 1 } else { 64 };
 
 /// The most spans of a box, on average.
@@ -27,7 +27,7 @@ pub(super) struct TimeBuckets {
     within: Vec<Range<usize>>,
     /// The number of spans.
     pub(super) count: usize,
-    /// The boxes in the spans of a box, on average.
+    /// The average number of boxes in the spans of a box, that is, of boxes that it is compared with.
     pub(super) met: u64,
 }
 
@@ -95,13 +95,13 @@ impl TimeBuckets {
     }
 }
 
-/// The spans of a life on the line, if a span has a number of moments.
+/// The spans of a life on the line, if each span has `width` moments.
 fn in_spans(life: &Range<usize>, width: usize) -> Range<usize> {
     life.start / width..(life.end - 1) / width + 1
 }
 
-/// The number of moments of a span, a power of two, with which the least work is to be done for lives on a line, and
-/// the boxes in the spans of all boxes.
+/// The width of the spans, in moments and a power of two, that takes the least work for these lives; and the number of
+/// boxes in the spans of a box, summed over all boxes.
 fn best_width(on_line: &[Range<usize>], len: usize) -> (usize, u64) {
     let boxes = on_line.len() as u64;
     // By span: the lives that begin in it, and those that end in it.
@@ -129,13 +129,13 @@ fn best_width(on_line: &[Range<usize>], len: usize) -> (usize, u64) {
     (best.1, best.2)
 }
 
-/// The boxes in the spans of all boxes, and the spans of all boxes, by the numbers of lives that begin and end in each
-/// span.
+/// The number of boxes in the spans of a box, and the number of its spans, both summed over all boxes. `begun` and
+/// `over` hold how many lives begin and end in each span.
 fn work(begun: &[u64], over: &[u64]) -> (u128, u128) {
     let (mut alive, mut before, mut spans, mut met) = (0, 0_u128, 0, 0);
     for (&begun, &over) in begun.iter().zip(over) {
         alive += u128::from(begun);
-        // Each life meets all up to its last span, less those before its first one.
+        // Each life meets all lives that begin up to its last span, less those that end before its first one.
         met -= before.cast_signed() * i128::from(begun);
         before += alive;
         met += before.cast_signed() * i128::from(over);

@@ -1,4 +1,4 @@
-//! A search under way: what its stages share.
+//! The state that the stages of a search share.
 
 use super::{
     Stage,
@@ -7,7 +7,8 @@ use super::{
 };
 use crate::{Bytes, Problem, monitor::Monitor};
 
-/// A problem, the best solution so far, and who may end the search. Each stage is a method that improves the solution.
+/// A problem, the best solution so far, and the monitor that may end the search. Each stage is a method that improves
+/// the solution.
 pub(super) struct Search<'a, 'm> {
     pub problem: &'a Problem,
     pub greedy: Greedy<'a>,

@@ -27,8 +27,8 @@ impl OpSequence {
         (&mut self.operators, &mut self.tensors)
     }
 
-    /// The same operators without bodies. Each has that much more workspace instead: `rooms` in
-    /// bytes, by step.
+    /// The same operators without bodies. The workspace of each operator grows by `rooms`, in bytes, by
+    /// step.
     ///
     /// # Errors
     ///
@@ -60,7 +60,7 @@ impl OpSequence {
         Ok(Cow::Owned(flat))
     }
 
-    /// The tensors that bodies updated before workspace took the place of these bodies.
+    /// The tensors that bodies updated, if the bodies have been replaced by workspace.
     pub(crate) fn updates_of_bodies(&self) -> &[TensorId] {
         &self.updated_in_bodies
     }

@@ -40,9 +40,9 @@ pub struct SequenceBuilder {
 }
 
 impl SequenceBuilder {
-    /// Returns the id that a tensor has in the built sequence. The tensor may be declared before or after.
-    /// Ids count up from 0 in the order of these calls, and tensors whose ids are never requested come after
-    /// them. A sequence that is permuted, or written and read again, has other ids.
+    /// Returns the id that a tensor has in the built sequence. The tensor may be declared before or after
+    /// this call. Requested ids count up from 0 in the order of the requests; all other tensors come after
+    /// them. Permuting a sequence, or writing it to a file and reading it again, changes its ids.
     ///
     /// ```
     /// use memplan::{OpSequence, Operator, Output};
@@ -108,8 +108,8 @@ impl SequenceBuilder {
         self
     }
 
-    /// States that the sequence is right for all of these sizes of a dimension. All tensors must have their
-    /// largest sizes; see [`OpSequence::dims`].
+    /// States that the sequence is valid for all of these sizes of a dimension. Every tensor must be declared
+    /// with its size at the largest dimensions; see [`OpSequence::dims`].
     pub fn dim(&mut self, name: impl Into<Box<str>>, sizes: impl Into<DimRange>) -> &mut Self {
         self.dims.insert(name.into(), sizes.into());
         self
@@ -189,7 +189,7 @@ struct Names {
     /// other weights in the order of their first use. So a sequence whose ids were not requested gets the
     /// same ids when it is written and read again. Weights of unknown size that no operator reads come last.
     tensors: Vec<Tensor>,
-    /// The weights that nobody declared.
+    /// The weights that were not declared.
     undeclared: Vec<Box<str>>,
 }
 

@@ -1,6 +1,6 @@
-//! The tensors around a body that it uses: those with the names of its weights.
+//! Captured tensors: the tensors around a body that it uses, which have the names of the body's weights.
 //!
-//! A plan keeps a tensor whole for an operator only if it is among the operator's inputs, and lets an operator
+//! A plan keeps a tensor intact while an operator runs only if it is an input of the operator, and lets an operator
 //! change only what an output is declared to overwrite. So an operator must declare what its bodies use.
 
 use std::{
@@ -41,8 +41,8 @@ impl OpSequence {
     }
 }
 
-/// Checks that operators declare the tensors that their bodies use, and that what a body makes in an output of
-/// its operator has memory of its own there.
+/// Checks that operators declare the tensors that their bodies use, and that an output in which a body makes a
+/// result has memory of its own.
 pub(super) fn captured(sequence: &OpSequence) -> Result<(), SequenceError> {
     if !sequence.has_bodies() {
         return Ok(());
@@ -192,8 +192,8 @@ impl Host<'_> {
         updates.any(|update| update.start <= low && high <= update.end)
     }
 
-    /// Checks that no tensor that a body overwrites shares bytes with another that it uses: the body could read
-    /// that one when its bytes are gone.
+    /// Checks that no tensor that a body overwrites shares bytes with another tensor that it uses: the body could read
+    /// the other one after its bytes are overwritten.
     fn aliases(&self, body: usize, uses: &BTreeMap<&str, Use>) -> Result<(), SequenceError> {
         let mut ranges = Vec::new();
         for (&name, of) in uses {
@@ -206,7 +206,7 @@ impl Host<'_> {
             ranges.push((owner, low, high, name, of.writes.is_some()));
         }
         ranges.sort_unstable();
-        // In one tensor's memory, the range that ends last so far, and the written one that does.
+        // Within the memory of one owner: the range that ends last so far, and the written range that ends last.
         let mut before = None;
         let (mut any, mut written): (Option<Reach>, Option<Reach>) = (None, None);
         for (owner, low, high, name, is_written) in ranges {

@@ -3,8 +3,8 @@
 use crate::sequence::OpSequence;
 
 impl OpSequence {
-    /// The same operators with other costs, and other statements of which must not run twice, by step. Operators
-    /// beyond the list keep theirs.
+    /// The same operators with other costs. `costs` lists, by step, the cost and whether the operator must not run
+    /// twice; operators beyond the list keep both.
     #[must_use]
     pub fn with_costs(&self, costs: &[(u64, bool)]) -> Self {
         let mut sequence = self.clone();

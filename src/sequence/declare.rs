@@ -2,8 +2,8 @@
 
 use crate::{Bytes, OpSequence, sequence::after::OperatorRef};
 
-/// The way in which the memory of an output depends on the inputs of its operator. Inputs are named
-/// by `T`: a name while a sequence is declared, a [`TensorId`](super::TensorId) once it is checked.
+/// How the memory of an output depends on the inputs of its operator. `T` identifies an input: a name
+/// while a sequence is declared, a [`TensorId`](super::TensorId) once it is checked.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Dependency<T> {
@@ -146,9 +146,10 @@ impl Output {
         self
     }
 
-    /// Requires what was declared so far: the output is a view of its input, never a copy, because its operator
-    /// moves no bytes; or it is written over the inputs, as [`updates`](Self::updates) requires at once; or these
-    /// lie inside it, as [`holds`](Self::holds) requires at once.
+    /// Requires the dependencies that were declared so far. A view is then never a copy, because its operator
+    /// moves no bytes; an output that overwrites must be written over its input, as with
+    /// [`updates`](Self::updates); and gathered inputs must lie inside the output, as with
+    /// [`holds`](Self::holds).
     ///
     /// ```
     /// use memplan::{OpSequence, Operator, Output, Planner};
@@ -211,8 +212,8 @@ impl Output {
     }
 
     /// Requires the whole input to lie inside the output from the beginning, `offset` bytes from the output's
-    /// own start: a concatenation whose operator moves no bytes. Planning fails if that is impossible, as where
-    /// an input lies outside the pool or would have to lie in two outputs, unless the input has no bytes.
+    /// own start: a concatenation whose operator moves no bytes. Planning fails if that is impossible, for example
+    /// if an input lies outside the pool or would have to lie in two outputs, unless the input has no bytes.
     ///
     /// ```
     /// use memplan::{OpSequence, Operator, Output, Planner};
@@ -260,10 +261,10 @@ impl Output {
         self.overwrite(input.into(), offset, 0, false)
     }
 
-    /// Lets the output begin `below` bytes below the input and overlap it. The operator must never write a
-    /// byte of the input that it has yet to read, as long as the output begins at least that far below; the
-    /// distance follows from the order in which the kernel reads and writes. No other input may share bytes
-    /// with the output. With 0 bytes, this is [`overwrites`](Self::overwrites).
+    /// Lets the output begin `below` bytes or more below the input and overlap it. At that distance, the operator
+    /// must never write a byte of the input that it has yet to read; the least safe distance follows from the
+    /// order in which the kernel reads and writes. No other input may share bytes with the output. With 0
+    /// bytes, this is [`overwrites`](Self::overwrites).
     ///
     /// ```
     /// use memplan::{OpSequence, Operator, Output, Planner};
@@ -366,10 +367,10 @@ impl Operator {
     }
 
     /// Runs the operator on this stream; streams count from 0, which is the default. The operators of one
-    /// stream run one after another. Those of different streams may run at the same time, unless one reads an
-    /// output of the other or is declared to run [after](Self::after) it, directly or through others;
-    /// [`OpSequence::waits`] lists the waits that a runtime needs. No plan lets operators that may run at the
-    /// same time use the same bytes, unless both only read them.
+    /// stream run one after another. Operators of different streams may run at the same time, unless one
+    /// reads an output of the other or is declared to run [after](Self::after) it, directly or through
+    /// others. [`OpSequence::waits`] lists the waits that a runtime needs. In a plan, operators that may run
+    /// at the same time never use the same bytes, unless both only read them.
     ///
     /// ```
     /// use memplan::{OpSequence, Operator, Output, Planner};
@@ -402,8 +403,8 @@ impl Operator {
         self
     }
 
-    /// Sets what running the operator once costs, for [`recompute`](crate::recompute): nanoseconds, operations,
-    /// bytes moved or any other unit that is the same in the whole sequence. It is 1 if this is never called.
+    /// Sets the cost of running the operator once, for [`recompute`](crate::recompute), in any unit that is the same in
+    /// the whole sequence: nanoseconds, operations, bytes moved. The default is 1.
     #[must_use]
     pub fn cost(mut self, cost: u64) -> Self {
         self.cost = Some(cost);
@@ -419,19 +420,20 @@ impl Operator {
     }
 
     /// Adds a sequence that the operator runs, once or many times: the body of a loop, or one of the branches
-    /// of a condition. Only one body runs at a time. A [`Planner`](crate::Planner) plans each by itself, with
-    /// its own options, and makes room in the operator's workspace for the one that needs most: its pool,
-    /// behind a copy of its inputs, because the state of the next iteration is written while that of this one
-    /// may still be read. Its outputs live to its end.
+    /// of a condition. Only one body runs at a time. A [`Planner`](crate::Planner) plans each body by itself,
+    /// with the planner's options. The operator's workspace has room for the body that needs most: its pool,
+    /// after a copy of its inputs. The copy is needed because the state of the next iteration is written while
+    /// the state of this one may still be read. The outputs of a body live to its end.
     ///
-    /// A weight of a body with the name of a tensor around it is that tensor. It must be among the inputs of the
-    /// operator, so that nothing lies over it while the body runs. A body may update it only if an output of the
-    /// operator does, too. Other weights are constants of the body.
+    /// A weight of a body that has the name of a tensor around the body is that tensor. The tensor must be among
+    /// the inputs of the operator, so that nothing lies over it while the body runs. A body may update it only if
+    /// an output of the operator does so too. Other weights are constants of the body.
     ///
-    /// A weight may also be an output of the operator itself, if that has memory of its own. A result that
-    /// [updates](Output::updates) it is made there: it takes no bytes of the workspace, and nothing is left to
-    /// copy. So the branches of a condition make one value, whichever runs. Such a weight must state a size of
-    /// at most that of the output, and only outputs of the body's own operators may update it, not through views.
+    /// A weight may also be an output of the operator itself, if the output has memory of its own. A result that
+    /// [updates](Output::updates) the weight is made directly in the output: it takes no bytes of the workspace,
+    /// and nothing is left to copy. So the branches of a condition make one value, whichever runs. Such a weight
+    /// must state a size of at most the output's size, and only outputs of the body's own operators may update it,
+    /// not through views.
     ///
     /// ```
     /// use memplan::{OpSequence, Operator, Output, Planner};

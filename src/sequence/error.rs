@@ -50,7 +50,7 @@ pub enum SequenceError {
         /// The number of operators.
         operators: usize,
     },
-    /// An operator that is to run again where it cannot.
+    /// An operator that would run again at a step where it cannot.
     #[error(
         "the operator of step {step} cannot run again before step {before}: it runs at most once again, after its own step and before the last operator"
     )]
@@ -178,7 +178,7 @@ pub enum SequenceError {
         /// The tensor.
         tensor: String,
     },
-    /// A tensor of which a body reads more bytes than it has.
+    /// A body that reads more bytes of a tensor than the tensor has.
     #[error(
         "operator '{operator}': its body {body} reads {size} B of '{tensor}', which has {room} B; declare the weight of the body with at most that size, or give it another name"
     )]
@@ -194,7 +194,7 @@ pub enum SequenceError {
         /// The size of the tensor in bytes.
         room: Bytes,
     },
-    /// Bytes that a body changes, although no output of its operator must be written over them.
+    /// Bytes that a body changes, although no output of its operator is required to overwrite them.
     #[error(
         "operator '{operator}': '{result}' of its body {body} must overwrite the bytes [{low}, {high}) of '{tensor}', but no output of the operator does; give it one that updates '{tensor}' there, which later operators then read instead"
     )]
@@ -212,7 +212,7 @@ pub enum SequenceError {
         /// The byte after the last of them.
         high: Bytes,
     },
-    /// A tensor that a body changes, and one that it also uses and that shares bytes with the first.
+    /// A tensor that a body changes and that shares bytes with another tensor that the body uses.
     #[error(
         "operator '{operator}': its body {body} overwrites '{tensor}' and also uses '{other}', which shares bytes with it; let the body read '{other}' as a view of '{tensor}', or read a copy"
     )]
@@ -374,7 +374,7 @@ pub enum SequenceError {
         /// The range.
         range: DimRange,
     },
-    /// More tensors than ids.
+    /// More than 2^32 - 1 tensors.
     #[error("a sequence holds at most {} tensors", u32::MAX)]
     TooManyTensors,
     /// A file of format 1 has a key of format 2.

@@ -241,7 +241,7 @@ impl<'de> Deserialize<'de> for OverwriteEntries {
     }
 }
 
-/// A string is a name, a number a place.
+/// In a file, a string is the name of an operator, and a number is its place in the list.
 impl Serialize for OperatorRef {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {

@@ -1,4 +1,4 @@
-//! Facts about the list that a sequence was built from, which the sequence itself no longer shows.
+//! Data about the operator list that a sequence was built from, which the sequence itself no longer contains.
 
 use super::OpSequence;
 
@@ -22,8 +22,8 @@ impl PartialEq for Given {
 impl Eq for Given {}
 
 impl OpSequence {
-    /// The names that operators read, but that no operator produces and nobody declared: weights, or an error in
-    /// writing. Names of tensors around a body are declared there.
+    /// The names that operators read although no operator produces them and they were not declared: weights, or
+    /// misspelled names. A tensor around a body counts as declared in the body.
     #[must_use]
     pub fn undeclared(&self) -> Vec<&str> {
         let mut names: Vec<&str> = self.given.undeclared.iter().map(|name| &**name).collect();

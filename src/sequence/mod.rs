@@ -1,4 +1,4 @@
-//! The operator sequence: the input that frameworks have.
+//! The operator sequence: the input that a framework supplies.
 //!
 //! It lists operators in execution order, each with input and output tensors by name. An output is *fresh*
 //! memory, or *reads* an input (it is a view of it), or *overwrites* one (it may, or must, be written over
@@ -159,7 +159,7 @@ pub struct OpSequence {
     depth: usize,
     /// The tensors that bodies update, ascending, if workspace has taken the place of these bodies.
     updated_in_bodies: Vec<TensorId>,
-    /// The sizes of dimensions for which the sequence is right, by name; none if there is one size each.
+    /// The sizes of dimensions for which the sequence is valid, by name; empty if all sizes are fixed.
     dims: BTreeMap<Box<str>, DimRange>,
     given: given::Given,
 }
@@ -199,8 +199,9 @@ impl OpSequence {
         self.ids.get(name).copied()
     }
 
-    /// The names of the workspaces, by step: `conv.workspace` for that of `conv`. Where a tensor or
-    /// an earlier workspace has that name already, the step is added, so that names are unique.
+    /// The names of the workspaces, by step: `conv.workspace` for the workspace of `conv`. If a tensor or an
+    /// earlier workspace already has that name, the step is appended, so that names are unique. `None` for
+    /// an operator without workspace.
     #[must_use]
     pub fn workspace_names(&self) -> Vec<Option<Box<str>>> {
         let mut given: HashSet<Box<str>> = HashSet::new();
@@ -223,8 +224,8 @@ impl OpSequence {
         &self.outputs
     }
 
-    /// The dimensions whose sizes may differ from run to run, by name. Every tensor has its largest size, and
-    /// what is a view, may be overwritten or is gathered is so for all sizes in the ranges.
+    /// The dimensions whose sizes may differ from run to run, by name. Every tensor has its size at the largest
+    /// dimensions, and all views, overwrites and gathers are valid for all sizes in the ranges.
     #[must_use]
     pub const fn dims(&self) -> &BTreeMap<Box<str>, DimRange> {
         &self.dims

@@ -10,11 +10,11 @@ use crate::{
 };
 
 impl OpSequence {
-    /// By step, the operators that must run before an operator in every order of the sequence, ascending and
-    /// without repeats: the producers of its inputs; the operators that it is declared to run after; and, for
-    /// a required update, every operator that reads or makes some of the updated bytes, through any view of them. The
-    /// last kind follows from the order given, because only that determines which value of a variable an operator
-    /// reads.
+    /// By step, the operators that must run before an operator in every order of the sequence, ascending and without
+    /// repeats: the producers of its inputs; the operators that it is declared to run after; and, for a required
+    /// update, every earlier operator that reads or makes some of the updated bytes, through any view of them. For the
+    /// last kind, "earlier" refers to the order given, because only this order determines which value of a variable an
+    /// operator reads.
     #[must_use]
     pub fn predecessors(&self) -> Vec<Vec<usize>> {
         let storages = self.storages();
@@ -149,10 +149,10 @@ impl OpSequence {
         Ok(Self { operators, tensors, outputs, ids, depth, updated_in_bodies, dims, given })
     }
 
-    /// The same operators in the order that they have in another sequence, such as the same model read with
-    /// other sizes: it may have more operators, or fewer. An operator is known by its outputs, one without outputs
-    /// by its name, among equal names by its position. One that the other sequence does not have runs as soon as it
-    /// can.
+    /// The same operators in the order that they have in another sequence, such as the same model read with other
+    /// sizes, which may have more operators or fewer. Operators are matched by their outputs; operators without
+    /// outputs are matched by name, and by position among equal names. An operator that the other sequence lacks runs
+    /// as soon as it can.
     ///
     /// # Errors
     ///
@@ -177,7 +177,7 @@ impl OpSequence {
         self.permuted(&order)
     }
 
-    /// The steps of the operators without outputs, each with its name and how many before it have the same one.
+    /// The steps of the operators without outputs, each with its name and its position among equal names, from 1.
     fn without_outputs(&self) -> Vec<(usize, (&str, usize))> {
         let mut counts: HashMap<&str, usize> = HashMap::new();
         let steps = self.operators.iter().enumerate().filter(|(_, op)| op.outputs.is_empty());

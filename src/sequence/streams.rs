@@ -13,9 +13,9 @@ impl OpSequence {
     }
 
     /// By step: the operators of other streams that an operator must wait for before it runs, ascending. They
-    /// are the producers of its inputs and those that it is declared to run after, without those that are
-    /// already over because the stream has waited for later ones. A runtime whose streams wait for these
-    /// operators, and for no others, runs every plan of the sequence safely.
+    /// are the producers of its inputs and the operators that it is declared to run after, except operators that
+    /// are certainly over because the stream has already waited for later ones. A runtime whose streams wait for
+    /// these operators, and for no others, runs every plan of the sequence safely.
     ///
     /// ```
     /// use memplan::{OpSequence, Operator, Output};
@@ -47,7 +47,7 @@ impl OpSequence {
             let mut waits = Vec::new();
             for first in self.direct_predecessors(step).into_iter().rev() {
                 let of = self.operators[first].stream;
-                // Its own entry is its place in its stream, from 1.
+                // The own entry of a clock is the position of the operator in its stream, from 1.
                 if after[first][of] <= clock[of] {
                     continue;
                 }

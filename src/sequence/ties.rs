@@ -1,4 +1,4 @@
-//! Ties: what an output may have in common with an input of its operator, and sequences without some of them.
+//! Ties: dependencies of an output on an input of its operator, and sequences without some of them.
 
 use crate::sequence::{Dependency, OpSequence, Origin, TensorId};
 
@@ -15,7 +15,7 @@ impl OpSequence {
     /// The same sequence without some ties.
     pub(crate) fn without(&self, given_up: &[Tie]) -> Self {
         let mut given_up = given_up.to_vec();
-        // The last places of each output go first, so that the others stay right.
+        // Remove the last places of each output first, so that the places before them stay valid.
         given_up.sort_unstable_by(|a, b| b.cmp(a));
         given_up.dedup();
         let mut without = self.clone();

@@ -1,4 +1,4 @@
-//! The bytes around a body that it uses: how far it reads each tensor there, and which of its bytes it overwrites.
+//! How a body uses the tensors around it: how far it reads each of them, and which of their bytes it overwrites.
 
 use std::{collections::BTreeMap, ops::Range};
 
@@ -14,10 +14,10 @@ pub(super) struct Use<'s> {
     pub(super) reads: Bytes,
     /// The bytes from the first to the last that it must overwrite, and a tensor that it writes there.
     pub(super) writes: Option<(Range<Bytes>, &'s Tensor)>,
-    /// True if it, or a body in it, uses it through a view, or a body in it writes it; uses of a result that was
-    /// written over it do not count.
+    /// True if the body, or a body inside it, uses the tensor through a view, or if a body inside it writes the tensor.
+    /// Uses of a result that was written over the tensor do not count.
     pub(super) is_indirect: bool,
-    /// True if the first operator that uses it overwrites it.
+    /// True if the first operator that uses the tensor overwrites it.
     pub(super) is_written_first: bool,
     /// The step of that operator.
     first: usize,
@@ -31,7 +31,8 @@ impl<'s> Use<'s> {
         });
     }
 
-    /// Adds the use that a body of an operator makes, of a tensor that begins at `offset` and is a result or not.
+    /// Adds the use that an inner body makes of a tensor. That tensor begins `offset` bytes into this one; `is_result`
+    /// says whether an update lies between the two. `step` is the operator that runs the inner body.
     fn add(&mut self, inner: &Self, (offset, is_result): (Bytes, bool), step: usize) {
         self.reads = self.reads.max(inner.reads.saturating_add(offset));
         if let Some((bytes, result)) = &inner.writes {
@@ -98,7 +99,7 @@ fn is_view(tensor: &Tensor) -> bool {
     matches!(&tensor.origin, Origin::Output { dependency: Dependency::Reads { .. }, .. })
 }
 
-/// By tensor: its owner, if that is a weight and the tensor has bytes there.
+/// By tensor: its owner, if the owner is a weight and the tensor has bytes.
 fn weights_of(body: &OpSequence) -> Vec<Option<Owner>> {
     let is_weight = |owner: &Owner| body.tensor(owner.tensor).origin == Origin::Weight;
     let owners = owners(body).into_iter().zip(body.tensors());

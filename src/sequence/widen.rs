@@ -1,8 +1,8 @@
 //! One sequence for a model whose shapes differ from run to run: every tensor at its largest size, and only
-//! the views, overwrites and gathers that are right for all shapes.
+//! the views, overwrites and gathers that are valid for all shapes.
 //!
-//! A plan of such a sequence holds for each of the shapes, because nothing but sizes differs between them and
-//! chunks only shrink.
+//! A plan of such a sequence holds for each of the shapes, because only sizes differ between them, and in a smaller
+//! shape chunks only shrink.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -28,16 +28,16 @@ pub(crate) enum Unlike {
 /// The outputs that depend on their inputs in other ways for other shapes, by name.
 #[derive(Debug, Default)]
 pub(crate) struct Rejected {
-    /// Those that are views for some of the shapes.
+    /// The outputs that are views for some of the shapes only.
     pub(crate) views: HashSet<Box<str>>,
-    /// Those that no longer overwrite or view an input.
+    /// The outputs that no longer overwrite or view an input.
     pub(crate) links: HashSet<Box<str>>,
 }
 
 impl OpSequence {
-    /// Makes the sequence right for another reading of the same model, with other shapes, as well. An operator
-    /// that the other reading does not run, because its outputs are known before the run there, keeps no
-    /// dependency; `known` has the sizes of such outputs.
+    /// Makes the sequence valid for another reading of the same model with other shapes, too. If the other reading does
+    /// not run an operator, because its outputs are known before the run, the outputs lose their dependencies; `known`
+    /// has the sizes of such outputs.
     ///
     /// # Errors
     ///
@@ -79,7 +79,7 @@ impl OpSequence {
         self.dims = dims;
     }
 
-    /// Checks what the sizes of several readings may break together.
+    /// Checks the rules that the merged sizes of several readings may break.
     ///
     /// # Errors
     ///
@@ -200,7 +200,7 @@ impl OpSequence {
         self.depend(mine, common, dropped);
     }
 
-    /// An operator that other shapes do not run.
+    /// Widens an operator that the other reading does not run.
     fn widen_absent(
         &mut self,
         step: usize,

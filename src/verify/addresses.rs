@@ -152,7 +152,7 @@ impl Facts<'_> {
     }
 
     /// Checks the facts that a plan repeats from its problem for pictures: holes and windows, pins and
-    /// reserved bytes. Further pins are the caller's.
+    /// reserved bytes. A plan may list more pins than the problem; those were given by the caller.
     fn check_repeated(&self, matching: &Matching, violations: &mut Vec<Violation>) {
         let find = |at: usize| matching.chunks.get(at).copied().flatten();
         let mut listed: HashMap<ChunkId, Vec<PlannedWindow>> = HashMap::new();

@@ -1,4 +1,4 @@
-//! Memories that the caller gave beside a problem: a plan lists them, and must keep to them.
+//! Pools and pins that the caller gave in addition to a problem: a plan lists them, and must keep to them.
 
 use std::borrow::Cow;
 
@@ -12,8 +12,8 @@ use crate::{
     verify::{Violation, problem},
 };
 
-/// The problem with the pools that a plan lists, if the problem lists none, and with the pins that the plan lists
-/// beside its own. If these contradict each other or the problem, that is a violation.
+/// The problem with the pools that a plan lists, if the problem lists none, and with the pins that the plan lists in
+/// addition to those of the problem. Adds a violation if these contradict each other or the problem.
 pub(super) fn asked<'p>(
     problem: &'p Problem,
     plan: &Plan,

@@ -1,5 +1,5 @@
-//! The sequences that operators run: each has a plan of its own, which must be right, and the
-//! operator's workspace must hold the pool of that plan behind a copy of the body's inputs.
+//! The sequences that operators run (bodies). Each has a plan of its own, which must be right. The operator's
+//! workspace must hold a copy of the body's inputs, followed by the pool of that plan.
 
 use std::{borrow::Cow, collections::HashMap};
 
@@ -73,7 +73,7 @@ fn check_body(
     planned: &PlannedBody,
     check: Check,
 ) -> Vec<Violation> {
-    // Its pool begins at a multiple of the outer alignment, not of a larger one.
+    // The pool of a body begins at a multiple of the outer alignment, not of a larger one.
     let mut violations: Vec<Violation> = [
         (Figure::Alignment, plan.alignment, planned.plan.alignment),
         (Figure::Padding, plan.padding, planned.plan.padding),

@@ -1,8 +1,8 @@
 //! The memory around a body. What a body reads there must be kept whole while its operator runs, and what it
 //! writes there must be what the operator writes.
 //!
-//! The plan of the sequence around keeps the inputs of an operator whole, and knows that its outputs are
-//! written. A body's weight is the tensor of that name in the nearest sequence around it that has one.
+//! The plan of the enclosing sequence keeps the inputs of an operator whole, and takes into account that its outputs
+//! are written. A weight of a body is the tensor of the same name in the nearest enclosing sequence that has one.
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
@@ -21,8 +21,9 @@ struct Use {
     reads: Bytes,
     /// The bytes from the first to the last that it writes.
     writes: Option<Range<Bytes>>,
-    /// The moments of its first read and its first write there; `usize::MAX` if there is none. Each of its
-    /// operators has two moments: first its bodies run, then it runs itself.
+    /// The moment of the first read; `first_write` is that of the first write. Both are `usize::MAX` if there is none.
+    /// Each operator of the body has two moments: its own bodies run in the first, and the operator itself in the
+    /// second.
     first_read: usize,
     first_write: usize,
 }
@@ -45,7 +46,7 @@ impl Use {
         self.first_write = self.first_write.min(when);
     }
 
-    /// Returns whether it reads what it has not yet written.
+    /// Returns whether the body reads from the tensor before it writes to it, or never writes to it.
     const fn reads_unwritten(&self) -> bool {
         self.first_read < self.first_write || self.first_write == usize::MAX
     }
@@ -116,7 +117,7 @@ impl<'s> Around<'s> {
     }
 }
 
-/// The tensors and bytes around its bodies that an operator declares to read and to write.
+/// The tensors outside of its bodies that an operator declares to read and to write, and the bytes that it updates.
 pub(super) struct Declared<'a, 's> {
     around: &'a Around<'s>,
     inputs: HashSet<TensorId>,
@@ -183,7 +184,7 @@ impl Declared<'_, '_> {
         });
         let mut spans: Vec<_> = spans.collect();
         spans.sort_unstable();
-        // The spans that reach highest so far: of all, and of those written.
+        // The spans that reach highest so far: among all spans, and among the written ones.
         let mut highest: [Option<(Option<&str>, Bytes, &str)>; 2] = [None; 2];
         for (memory, low, high, name, is_written) in spans {
             let other = highest[usize::from(!is_written)];
@@ -223,7 +224,7 @@ fn uses<'s>(body: &'s OpSequence, plan: &'s Plan) -> BTreeMap<&'s str, Use> {
         };
         let is_weight = |id: TensorId| body.tensor(id).origin == Origin::Weight;
         let end = low.saturating_add(tensor.size.unwrap_or(0));
-        // Without bytes, it uses none.
+        // A tensor without bytes uses none.
         let lies_there = tensor.size != Some(0) && body.tensor_id(weight).is_some_and(is_weight);
         lies_there.then_some((weight, low, end))
     };

@@ -1,9 +1,9 @@
 //! Finds bytes on several streams that are needed at the same time.
 //!
-//! A sweep over the addresses keeps those that share the present one, in *chains*: of any two members of a
-//! chain, one is over before the other begins. By that order, the members that a new one meets lie side by
-//! side, around its place in the chain. So they are found without a look at the others, and where plans are
-//! right, nearly all members form one chain: O(n log n) and the pairs that meet.
+//! A sweep over the addresses keeps the items whose bytes include the current address, in *chains*: of any two items
+//! of a chain, one is over before the other begins. In this order, the items that meet a new one are neighbours,
+//! around its place in the chain, so they are found without examining the others. In a right plan, nearly all
+//! items form one chain. The time is O(n log n), plus the number of pairs that meet.
 
 use std::{
     cmp::Reverse,
@@ -45,7 +45,7 @@ type Key = (u128, usize);
 struct Open<'a, T> {
     items: &'a [T],
     chains: Vec<BTreeSet<Key>>,
-    /// Items that do not end after they begin, on some stream or on all. Sums do not order them.
+    /// Items that do not end after they begin, on at least one stream. The sums of their clocks do not order them.
     loose: BTreeSet<usize>,
     /// By item: its chain and its key there.
     places: Vec<Option<(usize, Key)>>,

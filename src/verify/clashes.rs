@@ -50,7 +50,7 @@ fn to_bytes(value: u128) -> Bytes {
     Bytes::try_from(value).unwrap_or(Bytes::MAX)
 }
 
-/// A chunk in its pool, while it needs bytes or is written.
+/// A chunk in its pool, at a time when it needs bytes or is written.
 #[derive(Clone, Copy)]
 struct Owner {
     chunk: ChunkId,
@@ -65,15 +65,15 @@ impl Facts<'_> {
         low.saturating_add(self.problem.chunk(chunk).size)
     }
 
-    /// Returns whether one of two chunks on several streams is an overwriter while it is written, and may share its
-    /// bytes with the other then.
+    /// With several streams: returns whether one of two chunks is an overwriter in the step that writes it, and may
+    /// share its bytes with the other chunk in that step.
     fn is_harmless(&self, same: &SameBytes<'_>, x: &Timed<'_>, y: &Timed<'_>) -> bool {
         self.shares_first_step(same, x, y) || self.shares_first_step(same, y, x)
     }
 
-    /// Returns whether an overwriter, while it is written, may share its bytes with another chunk: the one that it
-    /// overwrites, one that this one overwrites in the same step, or a relative of it if nothing of that is destroyed.
-    /// Padding is neither written nor destroyed.
+    /// Returns whether an overwriter, in the step that writes it, may share its bytes with another chunk. That holds
+    /// for the chunk that it overwrites, for a chunk further down the chain of chunks overwritten in the same step, and
+    /// for a relative of the overwritten chunk of which only padding is shared, which is neither written nor destroyed.
     fn shares_first_step(&self, same: &SameBytes<'_>, new: &Timed<'_>, other: &Timed<'_>) -> bool {
         let made = |chunk: ChunkId| {
             let stream = self.constraints.of(chunk).stream;
@@ -91,8 +91,8 @@ impl Facts<'_> {
             || same.are_relatives(old, other.chunk) && !is_real
     }
 
-    /// Returns whether an overwriter, while it is written, cannot destroy bytes of another chunk. Of two that are
-    /// written over relatives in the same step, one must be written over the other.
+    /// Returns whether an overwriter, in the step that writes it, cannot destroy bytes of another chunk. If two chunks
+    /// are written over relatives in the same step, one of them must be written over the other.
     fn spares(&self, same: &SameBytes<'_>, new: Owner, other: Owner) -> bool {
         let over = |&chunk: &ChunkId| self.overwrites[chunk.index()].map(|over| over.chunk);
         let Some(old) = over(&new.chunk).filter(|_| new.is_written) else { return false };
@@ -160,7 +160,8 @@ impl Clashes<'_> {
         for (chunk, spot) in facts.placed().filter(|(_, spot)| spot.pool == pool) {
             let overwritten = facts.overwrites[chunk.index()];
             if overwritten.is_some_and(|over| same.has_relatives(over.chunk)) {
-                // It must not be written over bytes that relatives of that chunk need in this step.
+                // The overwriter must not be written over bytes that relatives of the overwritten chunk need in this
+                // step.
                 let begin = facts.problem.chunk(chunk).begin;
                 rectangles.push(Rectangle {
                     owner: Owner { chunk, low: spot.low, is_written: true },
@@ -258,7 +259,7 @@ enum Time {
     Alone,
     /// The step in which it is written over another chunk.
     Step,
-    /// The same step. The bytes are written, and may be those of the chunk that they are written over.
+    /// As `Step`, but for all bytes that are written, which may be bytes of the overwritten chunk.
     Written,
 }
 
@@ -288,8 +289,8 @@ impl<'a> Timed<'a> {
         (!is_empty).then_some(timed)
     }
 
-    /// A chunk while it has its bytes to itself. An overwriter that begins below another chunk has those that
-    /// lie outside that chunk from its begin on.
+    /// The times in which a chunk has its bytes to itself. An overwriter that begins below the overwritten chunk has
+    /// its bytes outside that chunk from its begin on.
     pub(super) fn all(
         facts: &'a Facts<'_>,
         chunk: ChunkId,
@@ -312,7 +313,7 @@ impl<'a> Timed<'a> {
         self.time == Time::Written
     }
 
-    /// A clock, or the one a step later in the stream of an overwriter.
+    /// A clock; if `is_later`, with one more step on the stream that writes the overwriter.
     fn later(&self, clock: &'a [Step], is_later: bool) -> impl Iterator<Item = Step> + use<'a> {
         let stream = self.stream.filter(|_| is_later);
         let step = move |at: usize| Step::from(stream == Some(at));

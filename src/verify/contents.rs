@@ -29,7 +29,7 @@ pub(super) struct Content {
     pub(super) begin: Step,
     /// The last step that reads it or some of it, plus 1.
     pub(super) end: Step,
-    /// The last step that reads all of it, plus 1.
+    /// The last step in which all of its bytes are needed, plus 1.
     whole_end: Step,
     pub(super) low: Bytes,
     /// The byte after the last, padding included.
@@ -75,8 +75,8 @@ impl Contents {
         !self.ranges.is_empty()
     }
 
-    /// The bytes of an overwriter that the content under it does not need in the step that writes it. They are its own
-    /// already in this step.
+    /// The bytes of an overwriter that the overwritten content does not need in the step that writes the overwriter. In
+    /// this step, they already belong to the overwriter alone.
     pub(super) fn outside(&self, content: &Content) -> Vec<Range<Bytes>> {
         let Some(old) = content.overwrites else { return Vec::new() };
         let needs = self.needs(old).filter(|need| need.end > content.written);
@@ -162,7 +162,7 @@ impl<'a> Counter<'a> {
                 if only_shown.binary_search(&input).is_err() {
                     self.read(input, step + 1);
                 } else {
-                    // It may show none of the bytes.
+                    // A view may show none of the bytes.
                     let content = self.contents.of[self.contents.shown[input]].as_ref();
                     let low = content.map_or(0, |content| content.low);
                     let none = Need { low, high: low, end: step + 1 };
@@ -191,7 +191,7 @@ impl<'a> Counter<'a> {
         if shown == tensor || sizes.0 == sizes.1 {
             content.whole_end = content.whole_end.max(end);
         } else if let Some(Interval { low, high, .. }) = self.places[tensor].interval(sizes.0) {
-            // The padding is needed as long as the last byte.
+            // The padding is needed for as long as the last byte is.
             let is_last = high == content.low.saturating_add(sizes.1);
             let high = if is_last { content.high } else { high };
             self.reads.push((shown, Need { low, high, end }));
@@ -218,8 +218,8 @@ impl<'a> Counter<'a> {
         }
     }
 
-    /// Checks that outputs of one operator share no bytes of the content that both are written over, or of contents of
-    /// which one has bytes of the other, even if nobody reads them.
+    /// Checks that two outputs of one operator share no bytes if they are written over the same content, or over
+    /// contents that have bytes in common, even if no operator reads the outputs.
     fn check_overwriters(&mut self) {
         if !self.overwritten_again {
             return;
@@ -260,7 +260,7 @@ impl<'a> Counter<'a> {
             let shown = self.contents.shown[over.input];
             let old = self.contents.of[shown].as_ref().filter(|old| old.memory == memory)?;
             let shares = if over.is_overlap {
-                // Padding alone is not written over it, and bytes that are over are anyone's.
+                // Padding is not written, and bytes that are no longer needed may be written by any output.
                 let meets = |from: Bytes, to| low < to && from < low.saturating_add(size);
                 let input = self.places[over.input].interval(self.size(over.input));
                 meets(old.low, old.high)

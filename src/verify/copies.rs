@@ -10,7 +10,8 @@ use crate::{
     verify::Violation,
 };
 
-/// Finds copies of what is no view and no gathered input, or of another size. What they save is a claim.
+/// Finds listed copies that the input does not have, with that size, as a view, a gathered input or an optional part.
+/// The number of bytes that the plan claims to save by copies is not checked.
 pub(super) fn check(input: InputRef<'_>, plan: &Plan) -> Vec<Violation> {
     let parts: HashSet<(String, String, Bytes)> = match input {
         InputRef::Problem(problem) if !plan.copies.list.is_empty() => {

@@ -4,8 +4,8 @@
 //! The shadow stores one value for each byte: the stamp of the tensor that was last written there.
 //! Every tensor is written at most once, so its id is also the version. A step
 //!
-//! 1. reads its inputs: every byte of them must still carry the stamp that it was given. An operator whose outputs are
-//!    all views in place reads only the bytes that these show;
+//! 1. reads its inputs: every byte of an input must still carry the stamp of that input. An operator whose outputs are
+//!    all views in place reads only the bytes that these views show;
 //! 2. overwrites its workspace;
 //! 3. writes its outputs. A view that lies where its input does moves no bytes: it *is* those bytes.
 //!    An output may destroy an input of its own operator only if it is declared to overwrite that
@@ -17,8 +17,9 @@
 //! A required overwrite must lie in its variable, also where it goes through views of it. After the last step, the
 //! graph outputs and the state of variables in the pool must be whole.
 //!
-//! Operators on several streams run in the order of the list, which is one of many. Any two accesses to a
-//! byte must be ordered by waits, unless both are reads; then every other order has the same result.
+//! Operators on several streams run in the order of the list, which is only one of the possible orders. Any two
+//! accesses to a byte must be ordered by waits, unless both are reads. If they are, every other order has the same
+//! result.
 //!
 //! This needs only the operators and the offsets of tensors, which a framework uses: no lifetimes,
 //! no links, and no chunks except those of workspaces, which hold no tensor. So it checks lowering
@@ -143,7 +144,7 @@ impl Machine<'_> {
         for &input in &inputs {
             self.interval(input).into_iter().for_each(|bytes| self.record(step, bytes, false));
         }
-        // A lost tensor is reported once.
+        // An input that is not whole is reported here, and not again below.
         inputs.retain(|&input| self.is_whole(input, When::Reads(step)));
         let mut whole = inputs.clone();
         if !only_shown.is_empty() {

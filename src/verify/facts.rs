@@ -241,8 +241,8 @@ impl<'a> Facts<'a> {
         accepted
     }
 
-    /// Rule a: the overwriter's operator is the last one that reads the overwritten chunk, and every
-    /// other reader, and whatever is over before that chunk begins, is over before it begins.
+    /// Rule a: the overwriter's operator is the last one that reads the overwritten chunk; every other reader is over
+    /// before the operator begins, and so is whatever is over before the overwritten chunk begins.
     fn is_last_reader(&self, new: ChunkId, old: ChunkId) -> bool {
         let stream = self.constraints.of(new).stream;
         let mut ends = self.begin(new).iter().zip(self.end(old)).enumerate();
@@ -289,8 +289,8 @@ impl<'a> Facts<'a> {
             .then(|| violation(Bytes::try_from(stated).unwrap_or(Bytes::MAX), inside.low))
     }
 
-    /// The bytes that a chunk needs, in time order, with one stream. In its first step, an overwriter shares the
-    /// bytes that the chunk that it overwrites needs then; all others are its own at once.
+    /// With one stream: the bytes that a chunk needs, in time order. In its first step, an overwriter shares the bytes
+    /// that the overwritten chunk still needs; all its other bytes belong to it alone from the start.
     pub(super) fn needs(&self, chunk: ChunkId, over: Option<Over>) -> Vec<Need> {
         let all = self.all_needs(chunk);
         let Some(over) = over else { return all };

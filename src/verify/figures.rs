@@ -29,13 +29,14 @@ pub(super) struct Life {
     pub(super) low: u128,
     /// The size without padding.
     pub(super) size: Bytes,
-    /// The bytes that it needs in the step before `begin`, because the chunk that it overwrites does not need them.
+    /// The bytes that it has to itself already in the step before `begin`, because the overwritten chunk does not need
+    /// them then.
     pub(super) outside: Vec<Span>,
     /// The bytes that it needs from one step to another, if it does not need all of them from `begin` to `end`.
     pub(super) ranges: Vec<(Step, Step, Span)>,
 }
 
-/// Addresses, counted as `low` is.
+/// A range of addresses, counted from the same origin as [`Life::low`].
 #[derive(Clone, Copy)]
 pub(super) struct Span {
     low: u128,
@@ -145,7 +146,7 @@ pub(super) struct Sizes {
 }
 
 impl Sizes {
-    /// The bytes alive in a step in which this many bytes are needed, in cells of the alignment that take so many.
+    /// The bytes alive in a step that needs `plain` bytes, which lie in `aligned_bytes` bytes of alignment cells.
     pub(super) fn alive(self, plain: u128, aligned_bytes: u128) -> u128 {
         let plain = if self.cut_off == 0 { plain.next_multiple_of(self.alignment) } else { plain };
         plain.max(aligned_bytes.saturating_sub(self.cut_off))
@@ -217,14 +218,14 @@ fn cover(needs: &[(Step, Step, Span)], sizes: Sizes) -> (u128, Step) {
     (alive, peak_step)
 }
 
-/// Checks that all figures agree with one of the counts; otherwise returns what is wrong by the count that agrees with
-/// most.
+/// Checks that all figures agree with the same count. If they do not, returns the violations against the count that
+/// agrees with the most figures.
 pub(super) fn check_together(plan: &Plan, counted: &[Counted]) -> Vec<Violation> {
     let checks = counted.iter().map(|one| check(plan, std::slice::from_ref(one)));
     checks.min_by_key(Vec::len).unwrap_or_default()
 }
 
-/// Checks that every figure agrees with one of the counts.
+/// Checks that every figure agrees with one of the counts, not necessarily the same one for all figures.
 pub(super) fn check(plan: &Plan, counted: &[Counted]) -> Vec<Violation> {
     type Count = fn(&Counted) -> u128;
     let counts: [(Figure, u64, Count); 4] = [

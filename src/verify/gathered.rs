@@ -78,7 +78,7 @@ impl Gathered {
         self.from[output] = from;
     }
 
-    /// The first of the written tensors that share bytes with this one, directly or through others.
+    /// The representative of the written tensors that share bytes with this one, directly or through others.
     pub(super) fn family_of(&self, mut tensor: usize) -> usize {
         while self.family[tensor] != tensor {
             tensor = self.family[tensor];
@@ -129,9 +129,8 @@ impl Gathered {
         owners
     }
 
-    /// Returns whether two written tensors, each with its first byte and the byte after its last,
-    /// may both be alive: the bytes that both have are the same. Padding may overlap that of a
-    /// relative.
+    /// Returns whether two written tensors, each given with its first byte and the byte after its last, may be alive at
+    /// the same time because the bytes that they have in common belong to both. Padding may overlap that of a relative.
     pub(super) fn may_share(
         &self,
         (x, low_x, high_x): (usize, Bytes, Bytes),

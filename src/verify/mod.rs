@@ -29,19 +29,19 @@
 //! the plan must agree. An output may be written over an input only where that is declared, and
 //! only if no other tensor of its operator is destroyed (rule d of lowering).
 //!
-//! Of a chunk of a sequence, each byte is needed until the last operator that reads this byte: the reader of a view
-//! reads the bytes that the view shows, and an operator that only passes on views in place reads what these show. So an
-//! output may be written over some bytes of a chunk while others are still read, and several outputs over different
-//! bytes. The plan may list windows: the steps in which a chunk needs only some of its bytes, and these. A chunk lives
-//! until its last byte is no longer needed, and until the last operator that shows some of it.
+//! In the plan of a sequence, each byte of a chunk is needed until the last operator that reads this byte: the reader
+//! of a view reads the bytes that the view shows, and an operator that only passes on views in place reads what these
+//! show. So an output may be written over some bytes of a chunk while others are still read, and several outputs over
+//! different bytes. The plan may list windows: steps in which a chunk needs only some of its bytes, with these bytes. A
+//! chunk lives until none of its bytes are needed, and at least until the last operator that shows some of it.
 //!
 //! A [constrained](crate::Problem::is_unconstrained) problem has more rules: a chunk lies in a pool that exists
 //! and that it may use, at its pin, at its own alignment, below the capacity, outside the reserved bytes;
 //! parts lie in their wholes; chunks joined by links lie in one buffer; chunks to be kept apart share no
-//! byte. Two chunks then clash if both need a byte of a pool at the same time, unless it stands for the same
-//! byte of both, as in a part and its whole. With several streams, they may need it at the same time if
-//! neither is over before the other begins. The size of every pool and the traffic are counted again; that
-//! the traffic is the least possible is the claim of a search.
+//! byte. Two chunks then clash if both need the same address of a pool at the same time, unless it holds the same
+//! byte of both, as with a part and its whole. With several streams, two chunks may need an address at the same time
+//! unless one is over before the other begins. The size of every pool and the traffic are counted again; that
+//! the traffic is the least possible is a claim of the search, which is not checked.
 //!
 //! [`execute`](fn@execute) checks the same in another way: it runs the operators on a shadow of the
 //! memory, in which every byte is stamped with its writer.
@@ -169,7 +169,7 @@ fn without_repeats(mut violations: Vec<Violation>) -> Vec<Violation> {
     violations
 }
 
-/// Checks that a plan keeps to an alignment or a padding, or to a larger one.
+/// Checks that the alignment or the padding of a plan is what is required, or larger.
 fn placing(plan: &Plan, figure: Figure, expected: Bytes) -> Option<Violation> {
     let found = match figure {
         Figure::Alignment => plan.alignment,
@@ -218,9 +218,9 @@ fn bytes_needed(problem: &Problem, plan: &Plan) -> Option<Bytes> {
 
 /// Runs the operators on a shadow of the memory, with every tensor where the plan puts it, and
 /// returns everything that goes wrong: a byte that is read after another tensor was written there,
-/// an output written over an input without permission, an update outside its variable. Empty if the
-/// plan works. If operators run on several streams, this is also a race detector: two that may run at
-/// the same time and use the same bytes, at least one of them to write, are found.
+/// an output written over an input without permission, an update outside its variable. The list is empty if the
+/// plan works. If operators run on several streams, this is also a race detector: it reports any two operators that may
+/// run at the same time and use the same bytes, at least one of them to write.
 ///
 /// Only operators and the offsets of tensors matter here; [`verify`] checks lifetimes, chunks and
 /// links. A plan without tensors cannot be run, nor can a problem.

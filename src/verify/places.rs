@@ -26,8 +26,7 @@ pub(super) struct Interval {
 }
 
 impl Interval {
-    /// Takes `size` bytes from an address on, or fewer at the end of all addresses; `None` for no
-    /// bytes.
+    /// The `size` bytes from an address on, or fewer if the addresses end before; `None` if there are none.
     pub(super) fn new(memory: Memory, low: Bytes, size: Bytes) -> Option<Self> {
         let low = low.min(Bytes::MAX - 1);
         (size > 0).then_some(Self { memory, low, high: low.saturating_add(size) })
@@ -104,8 +103,8 @@ pub(super) fn viewed(sequence: &OpSequence) -> Vec<usize> {
     viewed
 }
 
-/// The inputs, sorted, of which an operator uses only the bytes that its outputs show, because all of its outputs are
-/// views in place and it runs nothing. It has none if it does more than that.
+/// The inputs, sorted, of which an operator uses only the bytes that its outputs show. There are such inputs only if
+/// all of its outputs are views in place and it runs no body.
 pub(super) fn only_shown(
     sequence: &OpSequence,
     places: &[Place],

@@ -83,8 +83,8 @@ pub(super) fn check(problem: &Problem, plan: &Plan, violations: &mut Vec<Violati
     Matching { chunks, planned }
 }
 
-/// The problem with the optional parts that a plan lists, which lie inside others then. Without them, if that is
-/// impossible; then nothing allows the parts of the plan.
+/// The problem with those of its optional parts that a plan lists as required. If they contradict each other, returns
+/// the problem unchanged, so that the parts of the plan are violations.
 pub(super) fn with_listed_parts<'p>(problem: &'p Problem, plan: &Plan) -> Cow<'p, Problem> {
     if problem.optional_parts().is_empty() || plan.parts.is_empty() {
         return Cow::Borrowed(problem);

@@ -26,7 +26,7 @@ pub(super) fn split(bytes: &Range<Bytes>, end: Step, mut reads: Vec<Need>) -> Ve
     bounds.extend([bytes.start, bytes.end]);
     bounds.sort_unstable();
     bounds.dedup();
-    // The end and the byte after the last of the reads that have begun.
+    // For each read that has begun: the step until which it needs its bytes, and the byte after its last one.
     let mut open: BinaryHeap<(Step, Bytes)> = BinaryHeap::new();
     let mut reads = reads.into_iter().peekable();
     let mut needs: Vec<Need> = Vec::new();

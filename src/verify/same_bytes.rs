@@ -99,8 +99,8 @@ impl<'a> SameBytes<'a> {
         true
     }
 
-    /// The bytes that a byte of a chunk stands for: those of the parts that cover it, and of the parts of
-    /// these, otherwise itself; and the number of bytes from it on for which the same parts do.
+    /// The bytes that are the same as a byte of a chunk: those of the innermost parts that cover it, or if there are
+    /// none, the byte itself; and the number of bytes from it on that the same parts cover.
     fn names(&self, byte: Byte) -> (BTreeSet<Byte>, Bytes) {
         let mut names = BTreeSet::new();
         let mut run = Bytes::MAX;

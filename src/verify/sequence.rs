@@ -75,8 +75,8 @@ impl<'a> Checker<'a> {
         self.places.chunks[tensor].filter(|&chunk| chunk < self.plan.chunks.len())
     }
 
-    /// Checks rule 1 for chunks: each is exactly one content or one workspace, for as long as that
-    /// is needed.
+    /// Checks rule 1 for chunks: each chunk holds exactly one content or one workspace, and lives as long as that is
+    /// needed.
     fn check_chunks(&mut self) {
         let mut found = Vec::new();
         let mut ids = HashSet::with_capacity(self.plan.chunks.len());
@@ -181,8 +181,8 @@ impl<'a> Checker<'a> {
             if let Some(old) =
                 content.overwrites.filter(|&old| self.contents.gathered.is_shared(old))
             {
-                // It must not be written over what shares its bytes with the overwritten content and is still
-                // needed in that step, even if it is not read later.
+                // The overwriter must not be written over contents that share bytes with the overwritten one and are
+                // still needed in that step, even if the overwriter is not read later.
                 let owner = Owner { overwritten: Some(old), ..owner.clone() };
                 let size = self.sequence.tensors()[at].size.unwrap_or(Bytes::MAX);
                 // Its padding is not written.
@@ -217,7 +217,8 @@ impl<'a> Checker<'a> {
         self.violations.extend(found);
     }
 
-    /// Finds bytes of an overwritten content that are read after a content is written there, even if nobody reads that.
+    /// Finds bytes of an overwritten content that are read after its overwriter is written, even if no operator reads
+    /// the overwriter.
     fn destroys(&self, at: usize, content: &Content) -> Option<Violation> {
         let old = content.overwrites?;
         let interval = |tensor: usize| {
@@ -261,7 +262,7 @@ impl<'a> Checker<'a> {
             let of = self.contents.of[other].as_ref();
             of.is_some_and(|of| of.written < new.begin && end <= new.end && !of.kept)
         };
-        // A content that shares no bytes with the overwritten one cannot lie there in that step.
+        // Another content that shares no bytes with the overwritten one cannot lie there in that step.
         let is_harmless = |new: &Rectangle<Owner<'_>>, other: &Rectangle<Owner<'_>>| {
             let (owner, end) = (&new.owner, other.end);
             let other = other.owner.content;
@@ -360,8 +361,8 @@ impl<'a> Checker<'a> {
         windows::check(self.plan, |chunk| held[chunk].clone(), &mut self.violations);
     }
 
-    /// The lifetimes of the contents and workspaces, whose bytes are counted one by one or all until the last is no
-    /// longer needed.
+    /// The lifetimes of the contents and workspaces. With `is_by_byte`, each byte counts until it is no longer needed;
+    /// otherwise, all bytes of a content count until none is needed.
     fn lives(&self, is_by_byte: bool) -> impl Iterator<Item = Life> {
         let contents = self.in_pool().map(move |(tensor, content)| {
             let &Content { begin, end, low, high, .. } = content;

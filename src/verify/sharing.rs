@@ -2,8 +2,8 @@
 //! tensor that the operator uses is destroyed. No other input may share bytes with the output,
 //! unless it has exactly those bytes, and no view that the operator outputs may share any.
 //!
-//! The answer comes from counting. The intervals that share bytes with `[low, high)` are all that
-//! begin below `high`, less those that end at or below `low`: two binary searches.
+//! This is decided by counting. The number of intervals that share bytes with `[low, high)` is the number of those that
+//! begin below `high`, less the number of those that end at or below `low`: two binary searches.
 
 use crate::{
     Bytes, OpSequence,
@@ -109,8 +109,8 @@ impl<'a> Sharing<'a> {
     }
 
     /// Returns a tensor that prevents an output from being written over an input, with the bytes
-    /// that both have. It is reported once per operator, so that many outputs and many inputs do
-    /// not multiply.
+    /// that both have. At most one is reported per operator, so that the reports do not multiply with the number of
+    /// outputs and inputs.
     pub(super) fn first_in_the_way(
         &mut self,
         output: usize,

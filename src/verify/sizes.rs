@@ -1,8 +1,8 @@
 //! The figures of a plan whose problem is constrained, counted again: pools, traffic, bytes alive.
 //!
-//! The bytes alive are the bytes that chunks need at once, each counted once, however many chunks need it, in cells
-//! of the alignment (the book, Lower bound and verification). Every plan with the same links needs as many, in all
-//! pools together.
+//! The bytes alive are the bytes that chunks need at once, in cells of the alignment (the book, Lower bound and
+//! verification). A byte that several chunks need counts once. Every plan with the same links needs at least this many
+//! bytes, in all pools together.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +23,7 @@ use crate::{
 /// The most pairs of a chunk and a clock that are examined.
 const MAX_PAIRS: usize = 4_000_000;
 
-/// The most chunks listed as the peak that are compared with each other.
+/// If the peak lists more chunks, only this many of them are compared with each other.
 const MAX_AT_PEAK: usize = 1_000;
 
 /// The size that a plan states for a pool of its problem.
@@ -274,8 +274,8 @@ fn aligned(facts: &Facts<'_>, links: Links) -> Vec<bool> {
     facts.problem.ids().zip(is_root).map(|(chunk, is_root)| is_root || own(chunk)).collect()
 }
 
-/// By chunk: whether one of the chunks that it is joined to is aligned, so that all of them touch the same cells of
-/// the alignment in every plan.
+/// By chunk: whether it or a chunk that it is joined to is aligned, so that its position within the cells of the
+/// alignment is the same in every plan.
 fn has_cells(facts: &Facts<'_>, links: Links) -> Vec<bool> {
     let count = facts.problem.len();
     let mut joined = Joined::new(count);
@@ -294,8 +294,8 @@ fn has_cells(facts: &Facts<'_>, links: Links) -> Vec<bool> {
     (0..count).map(|chunk| has_cells[joined.find(chunk)]).collect()
 }
 
-/// Puts chunks that the problem's links and parts join at their distances, and all others beside
-/// them, so that nothing else shares bytes.
+/// Gives each chunk an address. Chunks that the problem's links and parts join lie at their distances, and all others
+/// lie one after another, so that only joined chunks share bytes.
 fn one_after_another(facts: &Facts<'_>) -> Vec<u128> {
     let count = facts.problem.len();
     let mut near: Vec<Vec<(usize, i128)>> = vec![Vec::new(); count];

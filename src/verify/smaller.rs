@@ -1,10 +1,10 @@
 //! Checks a plan for a range of sizes against a sequence with smaller ones.
 //!
 //! A runtime places the tensors as in the plan, whatever sizes a run has. The plan is right for a run if the
-//! operators, with the sizes of that run, find every byte as it was written. So the places count, and the
-//! chunks are those that the operators need. An output that the plan gives bytes of its own is a copy, even
-//! where it would be a view for these sizes. Operators that do not run, because their outputs are known before
-//! the run, take no part.
+//! operators, with the sizes of that run, find every byte as it was written. So only the places are taken from the
+//! plan; sizes and lifetimes follow from the operators of the run. An output that the plan gives bytes of its own is a
+//! copy, even where it would be a view for these sizes. Operators whose outputs are known before the run do not run,
+//! and are ignored.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -21,12 +21,12 @@ use crate::{
 };
 
 /// Returns everything that is wrong with a plan for a run whose tensors are as large as in the plan, or
-/// smaller; empty if it is right. The plan is one for a [range of sizes](Plan::dims), and the sequence the same
-/// model, read with some of these sizes.
+/// smaller; the list is empty if the plan is right. The plan must be one for a [range of sizes](Plan::dims), and the
+/// sequence the same model, read with sizes from this range.
 ///
-/// Places are compared with the operators, by counting and by running them on a shadow of the memory. The plan's
-/// figures, and the lifetimes of its chunks, belong to the largest sizes; [`verify`](fn@super::verify) checks
-/// them.
+/// The places are checked twice: against lifetimes counted from the operators, and by running the operators on a shadow
+/// of the memory. The figures of the plan and the lifetimes of its chunks belong to the largest sizes, and are not
+/// checked here; [`verify`](fn@super::verify) checks them.
 ///
 /// If the plan has an order of its own, put the sequence into the order of the one that was planned:
 /// [`OpSequence::in_order_of`].
@@ -61,10 +61,10 @@ pub fn verify_smaller(sequence: &OpSequence, plan: &Plan) -> Vec<Violation> {
     without_repeats(violations)
 }
 
-/// Returns the outputs, by name, that the sequence makes views, and the plan places elsewhere: for the other
-/// sizes that the plan holds for, they are no views. The runtime copies them, so that they share no bytes with
-/// their inputs, and more may be written over them. Read the model with these
-/// [copies](crate::import::ImportOptions::copies) for [`verify_smaller`].
+/// Returns the names of the outputs that are views in the sequence, but that the plan places elsewhere, because they
+/// are not views for other sizes that the plan holds for. The runtime copies them, so they share no bytes with their
+/// inputs, and more outputs may be written over them. For [`verify_smaller`], read the model with these
+/// [copies](crate::import::ImportOptions::copies).
 #[must_use]
 pub fn copied_views(sequence: &OpSequence, plan: &Plan) -> BTreeSet<String> {
     let plan = &shrunk(sequence, &pools::in_one(plan));
@@ -87,7 +87,8 @@ pub fn copied_views(sequence: &OpSequence, plan: &Plan) -> BTreeSet<String> {
     copies
 }
 
-/// The plan with the sizes and the steps of a sequence. What is larger than planned stays as it is.
+/// The plan with the sizes and the steps of a sequence. Tensors that are larger in the sequence than planned keep
+/// their planned size.
 fn shrunk(sequence: &OpSequence, plan: &Plan) -> Plan {
     let steps = steps(sequence, plan);
     // After the last step, there is no operator.
@@ -101,7 +102,7 @@ fn shrunk(sequence: &OpSequence, plan: &Plan) -> Plan {
         }
         let lives_on = |chunk: &PlannedChunk| chunk.begin == 0 && chunk.end == plan.steps;
         match planned.place {
-            // An operator makes it for other sizes; here it is known before the run.
+            // For other sizes, an operator computes this tensor; for these, its value is known before the run.
             TensorPlace::Pool { chunk, .. } if tensor.origin == Origin::Weight => {
                 plan.chunks.get(chunk).is_some_and(lives_on)
             }
@@ -150,7 +151,7 @@ fn chunk_of(tensor: &PlannedTensor) -> Option<usize> {
     }
 }
 
-/// The steps of the sequence, by those of the plan, which may have more: an operator is known by the chunks of
+/// Maps steps of the plan to those of the sequence, which may have fewer. An operator is identified by the chunks of
 /// its outputs or, if these have none, by its workspace.
 fn steps(sequence: &OpSequence, plan: &Plan) -> HashMap<Step, Step> {
     let written: HashMap<&str, Step> =
@@ -164,7 +165,7 @@ fn steps(sequence: &OpSequence, plan: &Plan) -> HashMap<Step, Step> {
     let mut steps: HashMap<Step, Step> =
         steps.filter_map(|(step, planned)| Some(((*planned)?, step as Step))).collect();
     let alone = alone(sequence, plan);
-    // Operators of one name keep their order between two that are known.
+    // Operators of the same name keep their order between two operators that have been identified.
     let mut from = 0;
     for gap in known.chunk_by(|a, b| a.is_none() && b.is_none()) {
         let first = from;
@@ -228,7 +229,7 @@ impl<'a> Name<'a> {
     }
 }
 
-/// The steps of the plan at which a workspace begins and no output, by the operator.
+/// By operator: the steps of the plan at which a workspace begins, but no output.
 fn alone<'p>(sequence: &OpSequence, plan: &'p Plan) -> HashMap<Name<'p>, Vec<Step>> {
     let mut of_tensors: HashSet<usize> = HashSet::new();
     let mut with_output: HashSet<Step> = HashSet::new();

@@ -6,11 +6,11 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Field {
-    /// Its bytes.
+    /// Its size in bytes.
     Size,
     /// Its first step.
     Begin,
-    /// Its end.
+    /// The step after its last.
     End,
     /// The cost of a byte of traffic in a pool.
     Cost,

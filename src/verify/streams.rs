@@ -22,7 +22,7 @@ use crate::{
     },
 };
 
-/// The number of chunks listed as the peak that are compared with each other, at most.
+/// If the peak lists more chunks, only this many of them are compared with each other.
 const MAX_AT_PEAK: usize = 1_000;
 
 type Clock = Box<[Step]>;
@@ -98,7 +98,7 @@ struct Timed<'a> {
     chunk: Option<usize>,
     /// The tensor that it is written over, while its operator runs.
     overwritten: Option<usize>,
-    /// The same, for bytes that the tensor under it does not need then.
+    /// As `overwritten`, for bytes that the overwritten tensor does not need while the operator runs.
     beside: Option<usize>,
     memory: Memory,
     low: Bytes,
@@ -143,7 +143,7 @@ pub(super) fn check(
         let Some((content, life)) = content.as_ref().zip(lives[at].as_ref()) else { continue };
         let mut begin = &life.begin;
         if let Some(old) = content.overwrites {
-            // It has the bytes to itself once its operator is over.
+            // The overwriter has the bytes to itself once its operator is over.
             begin = &order.after[index(content.written)];
             found.extend(checker.unordered(at, content, old));
             written_over.extend(checker.while_written(at, content, old));
@@ -253,8 +253,8 @@ impl<'a> Checker<'a> {
         })
     }
 
-    /// The bytes of an overwriter while its operator runs: those that the content under it does not need then, and, if
-    /// others share bytes with that content, all that it writes.
+    /// The bytes of an overwriter while its operator runs: the bytes that the overwritten content does not need then,
+    /// and if other contents share bytes with the overwritten one, all bytes that are written.
     fn while_written(&self, at: usize, content: &Content, old: usize) -> Vec<Timed<'a>> {
         let before = &self.order.before[index(content.written)];
         let needed = self.needs(old).filter(|need| !is_over(&need.end, before));
@@ -264,7 +264,7 @@ impl<'a> Checker<'a> {
         let mut timed: Vec<Timed<'_>> =
             outside.map(|bytes| Timed { beside, ..self.timed(at, content, bytes) }).collect();
         if self.contents.gathered.is_shared(old) {
-            // It must not destroy what shares its bytes with the overwritten content and is still needed.
+            // The overwriter must not destroy contents that share bytes with the overwritten one and are still needed.
             let bytes = content.low..content.low.saturating_add(self.size(at));
             timed.push(Timed { overwritten: Some(old), ..self.timed(at, content, bytes) });
         }
@@ -295,7 +295,7 @@ impl<'a> Checker<'a> {
             || self.is_harmless(y, x)
     }
 
-    /// Returns whether an overwriter, while it is written, destroys nothing of another content that is needed: one that
+    /// Returns whether an overwriter, while it is written, destroys no needed bytes of another content. A content that
     /// shares no bytes with the overwritten one cannot lie there in that step.
     fn is_harmless(&self, new: &Timed<'_>, other: &Timed<'_>) -> bool {
         let gathered = &self.contents.gathered;
@@ -330,7 +330,7 @@ struct Life {
     needs: Vec<Need>,
 }
 
-/// Bytes of a content, and the clock at which their last reader is over.
+/// Some bytes of a content, and the clock at which the last reader of these bytes is over.
 #[derive(Clone)]
 struct Need {
     low: Bytes,

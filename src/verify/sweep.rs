@@ -1,10 +1,10 @@
 //! Finds all pairs of rectangles of steps and bytes that overlap.
 //!
-//! This sweeps over the steps. In a right plan, no two live rectangles overlap, so an arriving one is compared
-//! with the next below and the next above it only. Once that finds an overlap, a second sweep finds all of
-//! them: the live rectangles are in a tournament tree, ordered by their lowest byte, in which each inner node
-//! stores the highest end below it. Each arriving rectangle queries those that begin below its end and end
-//! above its start: O(log n) per result.
+//! A first sweep over the steps decides whether there are overlaps. In a right plan, no two live rectangles overlap, so
+//! an arriving rectangle is compared only with the next one below and the next one above. If these overlap, a second
+//! sweep finds all overlaps: it keeps the live rectangles in a tournament tree, ordered by their lowest byte, in which
+//! each inner node stores the highest end in its subtree. Each arriving rectangle queries those that begin below its
+//! end and end above its start, in O(log n) per result.
 
 use std::collections::BTreeMap;
 

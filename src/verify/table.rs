@@ -17,8 +17,8 @@ use crate::{
 pub(super) enum Links {
     /// A chunk has one overwriter, which begins in its last step.
     OfProblem,
-    /// A chunk has overwriters of different bytes, and each may begin before the last step: from then on, the chunk no
-    /// longer has the bytes that both have. Windows count.
+    /// A chunk may have several overwriters, of different bytes. Each may begin before the chunk's last step; from then
+    /// on, the chunk no longer has the bytes that the two have in common. Windows are taken into account.
     OfSequence,
 }
 
@@ -293,10 +293,10 @@ pub(super) fn cycle(plan: &Plan) -> Option<String> {
     None
 }
 
-/// Returns the steps and bytes that a chunk occupies. An overwriter shares the bytes of the chunk that it
-/// overwrites in that chunk's last step; its own time begins one step later. Until then, the bytes count for
-/// the overwritten chunk. Bytes of an overwriter outside that chunk are its own at once; only one that begins
-/// below has such bytes.
+/// Returns the steps and bytes that a chunk occupies. An overwriter shares bytes with the overwritten chunk in the last
+/// step of that chunk. In this step, the bytes count for the overwritten chunk; the overwriter occupies them from the
+/// next step on. Its bytes outside of the overwritten chunk count for the overwriter from its first step on; only an
+/// overwriter that begins below the overwritten chunk has such bytes.
 fn rectangles(plan: &Plan, at: usize) -> impl Iterator<Item = Rectangle<usize>> {
     let chunk = &plan.chunks[at];
     let (low, high) = (chunk.offset, end(plan, chunk));

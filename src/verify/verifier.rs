@@ -38,9 +38,8 @@ pub struct Verification {
     /// The violations; empty if the plan is right.
     pub violations: Vec<Violation>,
     /// The most bytes alive at one step, which every pool needs for the chunks and links of this
-    /// plan. It counts the chunks as the plan lists them, so it means nothing if the plan is wrong. A
-    /// [`lower_bound`](Plan::lower_bound) above this is what a search claims to have proven; only a
-    /// search can check that.
+    /// plan. The chunks are counted as the plan lists them, so the number means nothing if the plan is wrong. A
+    /// [`lower_bound`](Plan::lower_bound) above this number is a claim of a search, which verification cannot check.
     pub bytes_alive: Bytes,
 }
 
@@ -71,8 +70,8 @@ impl Verifier {
         Self::default()
     }
 
-    /// Requires the plan to keep to this alignment in bytes, a power of two, or to a larger one. The default
-    /// is the alignment of the problem.
+    /// Requires an alignment of the plan of at least this many bytes, a power of two. The default is the alignment of
+    /// the problem.
     #[must_use]
     pub fn alignment(mut self, bytes: Bytes) -> Self {
         self.alignment = Some(bytes);

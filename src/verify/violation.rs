@@ -167,9 +167,9 @@ pub enum Violation {
         chunk: String,
         /// The offset where it lies, in bytes.
         offset: Bytes,
-        /// Its bytes.
+        /// Its size in bytes.
         size: Bytes,
-        /// The pool's bytes.
+        /// The size of the pool in bytes.
         pool_size: Bytes,
     },
     /// A chunk or tensor that is missing from the plan.
@@ -252,8 +252,8 @@ pub enum Violation {
         /// The chunk.
         chunk: String,
     },
-    /// A chunk that does not lie at the start of the shared object that the plan says, or not in
-    /// the object of the chunk that it overwrites.
+    /// A chunk that does not lie at the start of the shared object that the plan states, or an overwriter that does not
+    /// lie in the object of the chunk that it overwrites.
     #[error("'{chunk}' is not in the shared object that it should be in")]
     WrongObject {
         /// The chunk.
@@ -281,7 +281,7 @@ pub enum Violation {
         /// The chunk.
         chunk: String,
     },
-    /// A chunk that holds two tensors that are not views of each other.
+    /// A chunk that holds two tensors, neither of which is a view of the other.
     #[error(
         "chunk '{chunk}' holds both '{first}' and '{second}', and neither is a view of the other"
     )]
@@ -339,7 +339,7 @@ pub enum Violation {
         /// The tensor.
         tensor: String,
     },
-    /// A tensor around a body that the body reads, and that is not among the inputs of its operator.
+    /// A tensor around a body that the body reads although it is not an input of the operator that runs the body.
     #[error(
         "'{tensor}' is read by the body but is not an input of its operator, so other tensors may lie over it"
     )]
@@ -347,7 +347,7 @@ pub enum Violation {
         /// The tensor.
         tensor: String,
     },
-    /// A tensor around a body of which the body reads more bytes than it has.
+    /// A body that reads more bytes of a tensor around it than the tensor has.
     #[error("'{tensor}' has {size} B, but the body reads {reads} B of it")]
     ReadsBeyond {
         /// The tensor.
@@ -369,7 +369,7 @@ pub enum Violation {
         /// The byte after the last of them.
         high: Bytes,
     },
-    /// A tensor around a body that the body writes, and another with the same bytes that it uses.
+    /// A body that writes a tensor around it, and uses another tensor that shares bytes with that one.
     #[error(
         "'{tensor}' is written by the body, which also uses '{other}', and that shares bytes with it"
     )]
@@ -379,7 +379,7 @@ pub enum Violation {
         /// The other tensor.
         other: String,
     },
-    /// An output of an operator that its body reads before anything is written there.
+    /// An output of an operator whose body reads that output before it writes anything there.
     #[error(
         "'{tensor}' is an output of the operator, and the body reads it before it writes anything there"
     )]
@@ -441,7 +441,7 @@ pub enum Violation {
         /// The pool: its name, or its index if the plan does not list it.
         pool: String,
     },
-    /// A pool in another place of the list than in the problem. The order is that of preference.
+    /// A pool that stands at another position of the list than in the problem. The list is in order of preference.
     #[error("pool '{pool}' stands elsewhere in the plan's list of pools than in the problem's")]
     PoolOutOfOrder {
         /// The pool.
@@ -604,7 +604,8 @@ pub enum Violation {
         /// The byte after the highest.
         high: Bytes,
     },
-    /// Bytes of a chunk of a sequence that are needed in a step, and that none of the windows for this step has.
+    /// Bytes of a chunk that a step needs, but that lie in none of the chunk's windows for this step. Only in the plan
+    /// of a sequence.
     #[error(
         "'{chunk}' needs its bytes [{low}, {high}) in step {step}, but the plan lists only others for this step"
     )]
@@ -708,7 +709,8 @@ pub enum Violation {
         /// The overwritten chunk.
         overwritten: String,
     },
-    /// Chunks that the plan lists as alive together although there is one stream: it states a step instead.
+    /// Chunks that the plan lists as alive together although there is one stream: such a plan must state a step
+    /// instead.
     #[error(
         "the plan lists chunks that are alive together, which only a plan for several streams does"
     )]

@@ -1,5 +1,6 @@
 //! The windows that a plan lists for the chunks of a sequence: the steps in which a chunk needs only some of its bytes.
-//! In a step, a chunk needs the bytes of all of its windows together; in a step without a window, it needs all.
+//! In a step with windows, the chunk needs the bytes of all of them together; in a step without a window, all its
+//! bytes.
 
 use crate::{
     Bytes, Plan, Step,
@@ -9,8 +10,8 @@ use crate::{
     verify::{Violation, ranges},
 };
 
-/// Checks that the windows lie in their chunks, and have the bytes that these need: `needs` returns the steps and
-/// bytes, from the start of the chunk, that a chunk needs.
+/// Checks that the windows lie in their chunks and have all bytes that the chunks need. For a chunk, `needs` returns
+/// the steps and the bytes, from its start, that it needs.
 pub(super) fn check(
     plan: &Plan,
     needs: impl Fn(usize) -> Vec<PlacedBox>,
@@ -42,7 +43,7 @@ pub(super) fn check(
     }
 }
 
-/// The first step with a window in which some bytes are needed that no window has, and such bytes.
+/// The first step with a window in which bytes are needed that lie in no window, and some of these bytes.
 fn left_out(windows: &[PlannedWindow], needs: &[PlacedBox]) -> Option<(Step, Bytes, Bytes)> {
     let window =
         |&PlannedWindow { begin, end, low, high, .. }: &_| PlacedBox { begin, end, low, high };

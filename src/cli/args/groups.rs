@@ -56,7 +56,7 @@ pub(crate) struct InputArgs {
     no_views: bool,
     /// Copy the inputs of concatenations, and the optional parts of a problem.
     ///
-    /// By default they lie inside the output where possible, so that nothing is left to copy.
+    /// By default, they lie inside the output where possible, so that no copy is needed.
     #[arg(long, help_heading = SHARING)]
     no_gathers: bool,
     /// Kernels that may write over an input [default: rows].
@@ -74,9 +74,9 @@ pub(crate) struct InputArgs {
     pub(crate) runtime: Option<RuntimeName>,
     /// Scratch memory of single operators.
     ///
-    /// A file with the scratch memory of operators in bytes, one per line, such as `Conv 2304` for an
-    /// ONNX model, by name or type; for a TensorFlow Lite model, of unknown kernels,
-    /// such as `CONV_2D 2304` or, for operator 4, `4 1024 16`.
+    /// The file gives the scratch memory of operators in bytes, one operator per line. For an ONNX model, a line has
+    /// the name or type of an operator, such as `Conv 2304`. For a TensorFlow Lite model, a line is for an unknown
+    /// kernel, such as `CONV_2D 2304` or, for operator 4, `4 1024 16`.
     #[arg(long, value_name = "FILE", help_heading = INPUT)]
     pub(crate) scratch: Option<PathBuf>,
     /// Let outputs of a .tflite model begin below inputs.
@@ -182,8 +182,8 @@ pub(crate) struct LaterArgs {
     pub(crate) after: Vec<PathBuf>,
     /// Chunks of two inputs that are the same memory.
     ///
-    /// They stay alive from the first step to the last, such as prefill/kv=decode/kv; the name of the
-    /// file may be omitted where only one has such a chunk.
+    /// For example prefill/kv=decode/kv. These chunks stay alive from the first step to the last. The name of the file
+    /// may be omitted if only one file has a chunk of that name.
     #[arg(long, value_name = "NAME=NAME", value_parser = shared, requires = "after", help_heading = INPUT)]
     pub(crate) share: Vec<SharedNames>,
 }
@@ -216,12 +216,12 @@ pub(crate) struct SizeArgs {
     shapes: Vec<(String, Vec<Option<u64>>)>,
     /// Element type of a tensor, such as x=float.
     ///
-    /// Needed where the model does not state it.
+    /// Needed if the model does not state the type.
     #[arg(long = "type", value_name = "NAME=TYPE", value_parser = named, help_heading = INPUT)]
     types: Vec<(String, String)>,
     /// Value of a tensor, such as rate=16000.
     ///
-    /// An input or another tensor that is the same in every run; a list is written as size=[480,640].
+    /// For an input or another tensor whose value is the same in every run. A list is written as size=[480,640].
     #[arg(long = "value", value_name = "NAME=V", value_parser = named, help_heading = INPUT)]
     values: Vec<(String, String)>,
     /// Make a tensor in an input's memory: past=present.
@@ -336,8 +336,9 @@ pub(crate) struct SearchArgs {
     effort: Option<u64>,
     /// Time limit, such as 2s or 500ms.
     ///
-    /// Without --effort, best and optimal search until then, or until the plan is proven. They and first-fit end
-    /// with their best plan so far, which depends on the machine; the others end with an error.
+    /// Without --effort, best and optimal search until the limit, or until the plan is proven the smallest. At the
+    /// limit, best, optimal and first-fit return their best plan so far, which depends on the machine; the other
+    /// strategies end with an error.
     #[arg(long, value_name = "TIME", value_parser = duration, help_heading = LIMITS)]
     time_limit: Option<Duration>,
     /// Threads to search with.
@@ -406,26 +407,26 @@ pub(crate) struct PlacingArgs {
     padding: Option<u64>,
     /// A memory: NAME[:CAPACITY[:COST[:LARGEST]]].
     ///
-    /// Such as sram:256KiB:1: its name, its capacity, if it has one, the cost of a byte of traffic, and
-    /// its largest buffer, as in --largest. May be repeated, the most preferred first.
+    /// For example sram:256KiB:1. The parts are the name, the capacity (if limited), the cost of a byte of traffic, and
+    /// the largest buffer, as in --largest. May be repeated, the most preferred pool first.
     #[arg(long = "pool", value_name = "POOL", value_parser = pool, help_heading = PLANNING)]
     pools: Vec<Pool>,
     /// Largest buffer that the device allocates.
     ///
-    /// Such as 4MiB: every pool becomes a row of buffers of at most this size, and no tensor lies
-    /// across two of them.
+    /// For example 4MiB. Every pool becomes a row of buffers of at most this size, and no tensor crosses from one
+    /// buffer into another.
     #[arg(long, value_name = "SIZE", value_parser = capacity, help_heading = PLANNING)]
     largest: Option<u64>,
     /// Fix a place: NAME=[POOL+]OFFSET.
     ///
-    /// A tensor or chunk, and bytes from the start of a pool, whose name may be omitted if there is
-    /// only one pool. May be repeated.
+    /// NAME is a tensor or chunk, and OFFSET counts bytes from the start of the pool. The name of the pool may be
+    /// omitted if there is only one. May be repeated.
     #[arg(long = "pin", value_name = "PIN", value_parser = pin, help_heading = PLANNING)]
     pins: Vec<PinnedName>,
 }
 
 impl PlacingArgs {
-    /// Kernels need this to read and write whole vectors and cache lines.
+    /// The default alignment of a model in bytes: kernels read and write whole vectors and cache lines.
     pub(crate) const MODEL_ALIGNMENT: u64 = 64;
 
     /// The alignment if none is given; a problem keeps its own.
@@ -442,12 +443,12 @@ impl PlacingArgs {
         }
     }
 
-    /// Returns whether memories are given.
+    /// Returns whether pools are given.
     pub(crate) fn has_pools(&self) -> bool {
         !self.pools.is_empty() || self.largest.is_some()
     }
 
-    /// The given memories; one without limits consists of buffers if only their size is given.
+    /// The given pools. A largest buffer applies to each that states none; without pools, it makes one pool of buffers.
     fn pools(&self) -> Vec<Pool> {
         let Some(largest) = self.largest else { return self.pools.clone() };
         if self.pools.is_empty() {

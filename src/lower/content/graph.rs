@@ -1,7 +1,7 @@
 //! The values of a sequence, whatever the order of its operators, as chunks of a graph.
 //!
-//! The bytes of a value that the same operators use are one chunk: its producer writes it, and it dies after the last
-//! of its readers. So the most bytes of any step of an order are its content bound.
+//! Bytes of a value that the same operators use form one chunk: its producer writes it, and it dies after the last
+//! of its readers. So for any order of the operators, the peak of the graph is the content bound in that order.
 
 use std::{collections::BTreeMap, ops::Range};
 
@@ -59,7 +59,7 @@ pub(crate) fn value_graph(
     graph
 }
 
-/// A use of bytes: the operator, or the step after the last for what is kept.
+/// A use of bytes: the range, and the step of the operator; the step after the last stands for bytes kept to the end.
 type Use = (Range<Bytes>, usize);
 
 /// By value: who uses which bytes, the producer included.
@@ -74,7 +74,7 @@ fn uses(sequence: &OpSequence, values: &Values<'_>) -> Vec<Vec<Use>> {
     for (at, tensor) in sequence.tensors().iter().enumerate() {
         let is_supplied = !matches!(tensor.origin, Origin::Output { .. });
         if is_supplied {
-            // It is there, and nobody reads it by that.
+            // The value exists, although no operator reads it in this step.
             add(TensorId::from_index(at), usize::MAX);
         }
     }
@@ -160,9 +160,10 @@ fn request(
             }
         }
         let sum = saved.iter().map(|(_, bytes)| bytes).sum::<Bytes>();
-        // Off the alignment, an output may hold the first byte of no cell but what it destroys.
+        // At an unaligned offset, all cells that begin in the output may begin in bytes that it destroys.
         let all = if values.is_exact(output.index()) { counted } else { sum.min(counted) };
-        // An output that saves the bytes of several chunks counts all of them once one dies, which no plan exceeds.
+        // If an output may save the bytes of several chunks, all of them count as saved once one dies. No plan saves
+        // more.
         graph.is_exact &= saved.len() < 2 && made.is_some();
         requests.extend(saved.into_iter().map(|(overwritten, _)| CountedRequest {
             output: output.0,
@@ -174,7 +175,7 @@ fn request(
             required: overwrite.required,
         }));
     }
-    // The first one that is possible counts: the one that saves most.
+    // The first possible request is used, so the one that saves most comes first.
     requests.sort_by_key(|request| std::cmp::Reverse((request.required, request.saved)));
     graph.requests.extend(requests);
 }

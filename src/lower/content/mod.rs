@@ -1,12 +1,12 @@
 //! The content bound: the bytes that every plan of a sequence needs, whatever it chooses.
 //!
 //! A plan chooses which outputs are views, which are written over inputs, and which inputs lie inside the outputs
-//! that gather them. *Content* is what no choice changes: the values that operators compute. A view, or a
-//! gathered input in its output, is the content that it shows; a copy adds none. In each step, a plan needs the
-//! bytes of all distinct content that this or a later operator reads, and of what the operator writes. It saves at
-//! most the bytes of the inputs that its outputs may be written over and that nothing reads any more.
+//! that gather them. *Content* is what no choice changes: the values that operators compute. Views, gathered inputs
+//! and copies add no content of their own. In each step, a plan needs the bytes of all distinct content that this or
+//! a later operator reads, and of the content that the operator writes. It saves at most the bytes of inputs that the
+//! outputs may be written over and that no later operator reads.
 //!
-//! Bytes count in multiples of the alignment where no choice can put two values into one such cell.
+//! Bytes count in multiples of the alignment unless some choice can put two values into one cell.
 
 mod graph;
 mod pieces;

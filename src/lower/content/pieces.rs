@@ -35,8 +35,8 @@ pub(super) struct Pieces {
     pub(super) base: Vec<(usize, Bytes)>,
     /// By tensor: true if a tensor outside the pool holds it.
     pub(super) is_outside: Vec<bool>,
-    /// True if what outputs gather through views of tensors outside the pool is theirs. Otherwise, two of them may have
-    /// the bytes of one copy of such a view, and none of these are counted.
+    /// True if bytes that outputs gather through views of tensors outside the pool count as the outputs' own. False if
+    /// two outputs may share the bytes of one copy of such a view; then these bytes are not counted at all.
     counts_copies: bool,
 }
 
@@ -76,7 +76,7 @@ impl Pieces {
     }
 
     /// Returns whether two outputs gather the same bytes of tensors outside the pool through views. A copy of such a
-    /// view lies in the pool, and may have its bytes in common with both outputs.
+    /// view lies in the pool, and may share its bytes with both outputs.
     fn may_share_a_copy(&self, sequence: &OpSequence) -> bool {
         let through_view = sequence.gathers().filter_map(|gather| {
             let input = gather.input.index();
@@ -138,7 +138,7 @@ impl Pieces {
         pieces.collect()
     }
 
-    /// The content of an output that gathers inputs: theirs, and its own in between.
+    /// The content of an output that gathers inputs: the inputs' content, and the output's own between them.
     fn gather<'g>(
         &self,
         sequence: &OpSequence,

@@ -11,12 +11,12 @@ use crate::{
     sequence::{Dependency, OperatorNode, Origin, Overwrite, TensorId},
 };
 
-/// The most tensors of an operator among which one looks for those that share bytes.
+/// With more tensors than this, an operator's tensors are not compared for shared bytes.
 const MAX_COMPARED: usize = 16;
 
 impl Values<'_> {
-    /// The most that an operator's outputs share with what they are written over. `is_last` tells whether bytes whose
-    /// last use is in a step may be destroyed by this operator.
+    /// The most bytes that an operator's outputs can share with what they are written over. `is_last` returns whether
+    /// this operator may destroy bytes whose last use is in the given step.
     pub(super) fn saved(
         &self,
         step: usize,
@@ -50,7 +50,7 @@ impl Values<'_> {
             }
             let all = self.count(output.index(), self.of[output.index()].size);
             writers += usize::from(best.plain > 0);
-            // Off the alignment, an output may hold the first byte of no cell but what it destroys.
+            // At an unaligned offset, all cells that begin in the output may begin in bytes that it destroys.
             let is_exact = best.plain > 0 && self.of[output.index()].is_exact;
             let cells = if is_exact { all.cells } else { best.cells.min(all.cells) };
             saved = saved.plus(Count { plain: best.plain.min(all.plain), cells });
@@ -91,8 +91,8 @@ impl Values<'_> {
         (counts.fold(Count::default(), Count::plus), dying.into_keys().collect())
     }
 
-    /// The content that an output destroys where it is written over an input: not that of the operator's other
-    /// tensors, and not what the operator itself writes.
+    /// The content that an output destroys when it is written over an input, except the content of the operator's other
+    /// tensors and what the operator itself writes.
     fn destroyed(
         &self,
         step: usize,
@@ -131,8 +131,9 @@ impl Values<'_> {
         accepted.map(|one| (one, self.destroyed(step, output, one))).collect()
     }
 
-    /// The content of other tensors of an operator, which must survive it while an output is written over bytes of
-    /// a base. A tensor that lies exactly there need not, nor one that has exactly their content and so may lie there.
+    /// The content that must survive an operator while an output is written over `bytes` of tensor `base`: the content
+    /// of the operator's other tensors, except a tensor that lies at exactly these bytes, or has exactly their content
+    /// and so may lie there.
     fn kept(
         &self,
         operator: &OperatorNode,
@@ -161,7 +162,7 @@ impl Values<'_> {
     }
 }
 
-/// Joins pieces of one value that lie beside each other there and in the tensor.
+/// Joins pieces of one value that are adjacent both in the value and in the tensor.
 fn joined(mut pieces: PieceList) -> PieceList {
     pieces.sort_by_key(|piece| piece.at);
     let mut all = PieceList::new();

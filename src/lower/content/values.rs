@@ -19,8 +19,8 @@ use crate::{
 /// The most pairs of values and operators that are compared on several streams.
 const MAX_PAIRS: usize = 20_000_000;
 
-/// Bytes that are needed, and the cells of the alignment that they take from all others, in bytes. Neither can be more
-/// than the pool.
+/// Bytes that are needed, and the bytes of the alignment cells that they take from all other values. Both are lower
+/// bounds of the pool.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Count {
     pub(super) plain: i128,
@@ -41,8 +41,8 @@ impl Count {
     }
 }
 
-/// What an operator writes at once, and its uses. Steps count from 0; what is kept to the end is used in the step
-/// after the last.
+/// The bytes that an operator writes for one tensor, and their uses. Steps count from 0; bytes kept to the end are used
+/// in the step after the last.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Value {
     /// The step that writes it, or 0 if it is supplied; `None` if the tensor has no bytes of its own in the pool.
@@ -54,7 +54,7 @@ pub(super) struct Value {
     uses: Vec<Run>,
     /// All steps that use any of it, on several streams.
     steps: Vec<usize>,
-    /// True if it may begin off the alignment, or share a cell with a value that it is tied to.
+    /// True if it may begin at an unaligned offset, or share a cell with a value that it is tied to.
     pub(super) is_exact: bool,
     /// True if it is tied to no other value.
     is_single: bool,
@@ -84,7 +84,7 @@ impl<'a> Values<'a> {
         values
     }
 
-    /// Records who writes each value.
+    /// Records the step that writes each value.
     fn write(&mut self) {
         let tensors = self.sequence.tensors();
         for (at, tensor) in tensors.iter().enumerate() {
@@ -103,7 +103,7 @@ impl<'a> Values<'a> {
         }
     }
 
-    /// Records who uses each value.
+    /// Records the steps that use each value.
     fn use_all(&mut self) {
         let several = self.sequence.streams() > 1;
         for (step, operator) in self.sequence.operators().iter().enumerate() {
@@ -176,7 +176,7 @@ impl<'a> Values<'a> {
             let tensor = self.sequence.tensor(output);
             let size = tensor.size.unwrap_or(0);
             let Origin::Output { dependency, .. } = &tensor.origin else { continue };
-            // A cut is right where it is a multiple of the alignment, or the end.
+            // A cut is aligned if it is at a multiple of the alignment or at the end.
             let is_cell = |at: Bytes, end: Bytes| at == end || at.is_multiple_of(alignment);
             let mut join = |this: &mut Self, others: &PieceList, is_aligned: bool| {
                 for other in others {
@@ -197,7 +197,7 @@ impl<'a> Values<'a> {
                         let (base, bytes) = self.overwritten(output, overwrite);
                         let whole = self.sequence.tensors()[base].size.unwrap_or(Bytes::MAX);
                         let others = self.pieces.of[base].clone();
-                        // What is needed as a whole leaves nothing beside the output.
+                        // If every old value dies as a whole, nothing is left beside the output.
                         let is_whole = others.iter().all(|one| self.of[one.value].uses.is_empty());
                         let is_aligned = overwrite.below.is_multiple_of(alignment)
                             && is_cell(bytes.start, whole)
@@ -244,7 +244,7 @@ impl<'a> Values<'a> {
         (base, low..low.saturating_add(size.saturating_sub(below)))
     }
 
-    /// What bytes of a value count; in one run if they are not all of it.
+    /// The count of this many bytes of a value, in one run.
     pub(super) fn count(&self, value: usize, bytes: Bytes) -> Count {
         let Value { is_exact, is_single, ref uses, .. } = self.of[value];
         if bytes == 0 {
@@ -255,21 +255,21 @@ impl<'a> Values<'a> {
         Count { plain, cells: self.cells(plain, is_exact) }
     }
 
-    /// The cells of the alignment that bytes take from all others, in bytes: those whose first byte they hold.
+    /// The bytes of the alignment cells whose first byte lies in these bytes, so that no other value counts them.
     fn cells(&self, bytes: i128, is_exact: bool) -> i128 {
         let alignment = i128::from(self.placing.alignment);
         let more = if is_exact { 0 } else { alignment - 1 };
         (bytes + more) / alignment * alignment
     }
 
-    /// What the runs of a value count that some steps use last.
+    /// The count of those runs of a value whose last use is in a step that `is_needed` accepts.
     pub(super) fn needed(&self, value: usize, is_needed: impl Fn(usize) -> bool) -> Count {
         let runs = self.runs[value].iter().filter(|(_, last)| is_needed(*last));
         let counts = runs.map(|(bytes, _)| self.of_run(value, bytes.end - bytes.start));
         counts.fold(Count::default(), Count::plus)
     }
 
-    /// What a run of a value counts. Some of its bytes may lie anywhere, and leave room in their first cell.
+    /// The count of a run of a value. Unless it is the whole value, it may begin anywhere in its first cell.
     fn of_run(&self, value: usize, size: Bytes) -> Count {
         let is_all = self.of[value].is_whole && size == self.of[value].size;
         let count = self.count(value, size);
@@ -294,7 +294,7 @@ impl<'a> Values<'a> {
     /// The most bytes that a step needs, on one stream.
     pub(super) fn most_in_steps(&self) -> i128 {
         let steps = self.sequence.operators().len();
-        // The change of what is needed from each step on.
+        // By step: the change of the needed bytes when the step begins.
         let mut changes: Vec<Count> = vec![Count::default(); steps + 2];
         for (at, value) in self.of.iter().enumerate() {
             let Some(written) = value.written else { continue };
@@ -323,8 +323,8 @@ impl<'a> Values<'a> {
         most
     }
 
-    /// The most bytes that are needed while an operator runs, on several streams: what is written before or by it,
-    /// and used by it or after it.
+    /// The most bytes that are needed while an operator runs, on several streams: the values written before it or by
+    /// it, and used by it or after it. `None` if there are too many values and operators.
     pub(super) fn most_at_operators(&self, clocks: &OperatorClocks) -> Option<i128> {
         let steps = self.sequence.operators().len();
         let written: Vec<(usize, &Value)> =
@@ -377,7 +377,7 @@ impl<'a> Values<'a> {
         Bytes::try_from(self.count(value, bytes).cells).unwrap_or(Bytes::MAX)
     }
 
-    /// Returns whether a value may lie off the alignment.
+    /// Returns whether a value may begin at an unaligned offset or share a cell with another.
     pub(super) fn is_exact(&self, value: usize) -> bool {
         self.of[value].is_exact
     }

@@ -1,16 +1,17 @@
 //! Choices: which outputs are views, which are written over inputs, and which inputs lie inside the outputs that
 //! gather them.
 //!
-//! Idea: lowering takes every tie between two tensors that it can, which is best for most graphs. A tie also binds:
-//! a small view keeps a large tensor, an overwrite or a gathered input puts two tensors into one pool at a fixed
-//! distance. So a plan that does not meet the [content bound](crate::lower::content_bound), which holds for all
-//! choices, is planned again with other ones. First, bytes are needed one by one
-//! ([`Grain::Bytes`](crate::lower::Grain::Bytes)), and in pieces that outputs may gather. Then ties at the peak are
-//! given up, one at a time, as long as the peak falls. With few ties, all sets of them are tried, in the order of the
-//! bytes that they copy, with all overlaps that are left, and what remains is proven over all choices.
+//! Idea: lowering accepts every *tie* between two tensors that it can (a view, an overwrite, a gathered input), which
+//! is best for most graphs. But a tie also constrains: a small view keeps a large tensor alive, and an overwrite or a
+//! gathered input puts two tensors into one pool at a fixed distance. So if a plan does not meet the [content
+//! bound](crate::lower::content_bound), which holds for all choices, the input is planned again with other choices.
+//! First, lifetimes become finer: of single bytes ([`Grain::Bytes`](crate::lower::Grain::Bytes)), then of the pieces
+//! that outputs may gather. Then ties at the peak are given up, one at a time, as long as the peak falls. If there are
+//! few ties, all sets of them are tried instead, the ones that copy the fewest bytes first. If every set is planned
+//! optimally or refuted, the best plan is proven over all choices.
 //!
-//! Cost: a lowering for each tie at the peak, at most [`MAX_LOWERINGS`], and a plan where the bound falls. Nothing is
-//! begun once the time is over.
+//! Cost: a lowering for each tie at the peak, at most [`MAX_LOWERINGS`], and a plan whenever the bound falls. No
+//! lowering begins once the time is over.
 
 mod search;
 mod source;
@@ -38,13 +39,13 @@ const MAX_LOWERINGS: usize = 512;
 /// The most operators or chunks that these lowerings may walk over, all together.
 const MAX_WORK: usize = 4_000_000;
 
-/// The most ties of which all sets are tried.
+/// With at most this many ties, all sets of them are tried.
 pub(super) const MAX_SETS_OF: usize = 10;
 
 /// The most operators of a sequence, or chunks of a problem, with which all sets of ties are tried.
 pub(super) const MAX_SIZE: usize = 64;
 
-/// The most plans that a search leaves open. The proof is lost with the first one.
+/// The search ends once more plans than this are left open: neither optimal for their ties nor refuted.
 const MAX_OPEN: usize = 16;
 
 /// The default effort, in nodes, for one set of ties.
@@ -55,7 +56,7 @@ pub(super) struct Choices<'a> {
     pub(super) planner: &'a Planner<'a>,
     pub(super) start: Instant,
     pub(super) source: Source<'a>,
-    /// The size that is small enough.
+    /// A pool of this many bytes is small enough: no other choices are tried then.
     pub(super) target: Bytes,
 }
 
@@ -122,7 +123,7 @@ impl Choices<'_> {
         Ok(plan)
     }
 
-    /// Returns whether the planner's pools together have fewer bytes.
+    /// Returns whether the planner's pools together have a smaller capacity than this.
     fn is_too_much(&self, bytes: Bytes) -> bool {
         let pools = &self.planner.memories.pools;
         let room = pools.iter().map(|pool| pool.capacity.unwrap_or(Bytes::MAX));
@@ -150,7 +151,7 @@ impl Choices<'_> {
     }
 }
 
-/// Returns whether other choices may lead to a plan although there is none with these.
+/// Returns whether other choices may lead to a plan although the first ones failed with this error.
 pub(super) const fn may_be_cured(error: &PlanError) -> bool {
     matches!(
         error,

@@ -9,7 +9,7 @@ use crate::{
     planner::smaller,
 };
 
-/// The lowerings and plans with other choices.
+/// A search over sets of given-up ties: lowers and plans the input without them.
 pub(super) struct Search<'a> {
     pub(super) choices: &'a Choices<'a>,
     pub(super) ties: Vec<Tied>,
@@ -18,7 +18,7 @@ pub(super) struct Search<'a> {
     pub(super) bound: Bytes,
     /// The lowerings that are left.
     pub(super) left: usize,
-    /// The plans that a search has left open: neither the smallest with their ties, nor refuted.
+    /// The number of plans left open: neither optimal for their ties nor refuted.
     pub(super) open: usize,
     /// True if a plan was not finished in time.
     pub(super) is_stopped: bool,
@@ -40,13 +40,13 @@ impl<'a> Search<'a> {
             .collect();
         sets.sort_unstable();
         self.left = 2 * self.grains().len() * sets.len();
-        // Every set of overlaps is tried, also of those that save nothing with these ties.
+        // Accept every overlap, even if it saves nothing with these ties, because sets of overlaps are tried too.
         let limit = self.lowering.overlap_limit.unwrap_or(0);
         self.lowering = self.lowering.overlap_limit(Some(limit));
         let mut is_proven = true;
         for (_, _, set) in sets {
             let given_up: Vec<Tied> = members(set).map(|at| self.ties[at]).collect();
-            // The number of runs with the grain before, if that was possible.
+            // The number of runs with the previous grain, if lowering with it succeeded.
             let mut runs = None;
             for &grain in self.grains() {
                 if self.is_over() {
@@ -96,8 +96,8 @@ impl<'a> Search<'a> {
         self.restore(best)
     }
 
-    /// Plans a trial, unless its bound says that it is no better, and keeps the plan if it is. Returns whether
-    /// nothing better is left in it.
+    /// Plans a trial, unless its bound shows that no plan of it is better, and keeps the plan if it is better than the
+    /// best. Returns whether it is proven that the trial has no better plan than the best.
     fn attempt(
         &mut self,
         trial: &Trial<'a>,
@@ -122,7 +122,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// The tie without which the peak falls most, or comes latest.
+    /// The tie whose loss lowers the peak most, or else moves it to the latest step; `None` if none does.
     fn best_step(
         &mut self,
         now: &Trial<'a>,
@@ -152,7 +152,7 @@ impl<'a> Search<'a> {
         ties.filter(|&tie| self.choices.source.is_at_peak(tie, now)).collect()
     }
 
-    /// Takes ties again whose loss saves nothing.
+    /// Restores given-up ties whose loss saves nothing.
     fn restore(&mut self, best: &mut Best) -> Result<(), PlanError> {
         for at in (0..best.given_up.len()).rev() {
             let mut fewer = best.given_up.clone();
@@ -173,8 +173,8 @@ impl<'a> Search<'a> {
         Ok(())
     }
 
-    /// Lowers the input without some ties; all gathered inputs that are left may be required. `None` if that is
-    /// impossible.
+    /// Lowers the input without some ties. If `is_required`, all other gathered inputs must lie in their outputs.
+    /// `None` if that is impossible.
     fn lower(
         &mut self,
         given_up: &[Tied],
@@ -218,6 +218,6 @@ enum Tried {
     Plan(Box<Plan>),
     /// No plan exists.
     Impossible,
-    /// None was found.
+    /// No plan was found, but one may exist.
     Unknown,
 }

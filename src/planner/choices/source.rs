@@ -89,8 +89,8 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Returns whether there are plans that no set of ties leads to: with an output further below an input, or with a
-    /// view inside what gathers it.
+    /// Returns whether there may be plans that no set of ties leads to, such as with an output further below an input,
+    /// or with a gathered view inside the output.
     pub(super) fn has_more(self, options: LoweringOptions) -> bool {
         match self {
             Self::Sequence(_, flat) => {
@@ -157,7 +157,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// What is copied without a tie.
+    /// The copy that giving up a tie causes, if any.
     pub(super) fn copy(self, tied: Tied) -> Option<PlannedCopy> {
         let (sequence, tie) = match (self, tied) {
             (Self::Sequence(sequence, _), Tied::Tensors(tie)) => (sequence, tie),
@@ -180,7 +180,7 @@ impl<'a> Source<'a> {
         Some(PlannedCopy { output, input, size: size? })
     }
 
-    /// Returns whether one of the two that are tied is alive at the peak of a trial.
+    /// Returns whether one of the two tied tensors or chunks is alive at the peak of a trial.
     pub(super) fn is_at_peak(self, tied: Tied, trial: &Trial<'_>) -> bool {
         match (self, tied) {
             (Self::Sequence(sequence, _), Tied::Tensors(tie)) => {

@@ -1,9 +1,9 @@
-//! Crowds on several streams.
+//! Peak sets on several streams.
 //!
-//! Boxes any two of which may be alive together are an antichain of the order "is over before", and the heaviest
-//! antichain is found by a minimum flow (Dilworth's theorem with weights). Beyond [`MAX_ORDERED`] boxes, one that is
-//! [found by climbing](super::cliques) is taken, which may give a smaller bound; where there is no time for that, the
-//! heaviest of those that are [alive at one moment](super::cliques::heaviest_cut).
+//! Boxes any two of which may be alive together are an antichain of the order "is over before", and a minimum flow
+//! finds the heaviest antichain (Dilworth's theorem with weights). Beyond [`MAX_ORDERED`] boxes,
+//! [hill climbing](super::cliques) finds a heavy one, which may give a smaller bound. If there is no time for that,
+//! the heaviest set [alive at one moment](super::cliques::heaviest_cut) is used.
 
 use std::{borrow::Cow, time::Instant};
 
@@ -20,13 +20,13 @@ use crate::{
     },
 };
 
-/// The number of boxes for which the heaviest antichain is found.
+/// The most boxes for which the heaviest antichain is found by flow.
 const MAX_ORDERED: usize = 600;
 
-/// Climbing takes at least so many times as long as finding the heaviest moment.
+/// Hill climbing is skipped if less time is left than this many times what the heaviest moment took to find.
 const TIMES: u32 = 1;
 
-/// The bytes that bodies need, counted once, by box.
+/// The boxes of all bodies with their weights. Bytes that several boxes of a body need count in one of them.
 struct Needed<'a> {
     problem: &'a Problem,
     /// In order of the sums of their begins.
@@ -122,9 +122,9 @@ impl Problem {
     }
 }
 
-/// The heaviest antichain. A flow through lives, each over before the next begins, must carry every
-/// weight; how much of it can be carried on is a maximum flow from ends to begins, and what the
-/// minimum cut separates is the antichain.
+/// The heaviest antichain, by minimum flow: units of flow pass through lifetimes, each over before the next begins, and
+/// must cover every weight. A maximum flow from ends to begins says how much flow can be passed on instead of starting
+/// anew, and its minimum cut gives the antichain.
 fn heaviest(lives: &Lifetimes, weights: &[Bytes]) -> Vec<usize> {
     let count = lives.len();
     let before = |a: usize, b: usize| happens_before(lives.end(a), lives.begin(b));
@@ -180,8 +180,8 @@ fn heaviest(lives: &Lifetimes, weights: &[Bytes]) -> Vec<usize> {
     }
 }
 
-/// Sends as much flow as possible along the path that ends at a begin; returns false if that is
-/// none.
+/// Sends as much flow as possible along the path that ends at a begin. Returns false if the path
+/// has no capacity left.
 fn augment(
     end: usize,
     parent: &[Option<usize>],
@@ -241,7 +241,7 @@ mod tests {
         problem.build().unwrap()
     }
 
-    /// Without time, the bound of many bodies is that of one moment. Whoever asks later gets the larger one.
+    /// Without time, the bound of many bodies is that of one moment. A later call with time returns the larger bound.
     #[test]
     fn a_bound_for_which_there_is_no_time_is_lighter_and_not_kept() {
         for (bodies, lighter) in [(MAX_ORDERED as u64 / 2, 2000), (MAX_ORDERED as u64, 1001)] {

@@ -47,7 +47,7 @@ impl AllowedPool {
 }
 
 impl Problem {
-    /// The bodies; each moves as one, and a plan is a choice of their places. Those of an unconstrained problem are its
+    /// The bodies. Each moves as one, and a plan chooses their places. The bodies of an unconstrained problem are its
     /// [chains](Self::chain).
     pub(crate) fn bodies(&self) -> &[Body] {
         match self.extra.as_deref() {
@@ -86,7 +86,7 @@ impl Problem {
             };
             return self.segments(root).map(timed).collect();
         };
-        // A chunk alone is the lowest of its body.
+        // The only chunk of a body begins where the body begins.
         if let [(chunk, _)] = &*body.members {
             return self.view(extra).boxes(*chunk, extra.bodies.links[chunk.index()]);
         }

@@ -88,8 +88,8 @@ impl View<'_> {
         written
     }
 
-    /// The boxes of a chunk in time order. In its first step, an overwriter shares the bytes that the overwritten
-    /// chunk needs then, and no others.
+    /// The boxes of a chunk in time order. With a link, the bytes that the overwritten chunk needs in the step that
+    /// both share belong to that chunk, so they are missing from the overwriter's first box.
     pub(crate) fn boxes(&self, chunk: ChunkId, link: Option<Link>) -> TimedBoxes {
         match link {
             None => self.needed(chunk),
@@ -143,7 +143,7 @@ impl View<'_> {
         for whole in self.needed(chunk) {
             let bytes = whole.bytes.clone();
             let is_shared = shared.start.max(bytes.start) < shared.end.min(bytes.end);
-            // A window, what follows a hole, or bytes that the other chunk does not need.
+            // Begins after a hole or with a later window, or needs no bytes of the other chunk.
             if whole.begin != first || !is_shared {
                 boxes.push(whole);
                 continue;

@@ -106,7 +106,7 @@ impl Family {
         self.related(x, y) && (is_inside(x, y) || is_inside(y, x))
     }
 
-    /// Returns a chunk that is a part of itself, directly or through others.
+    /// Returns a chunk on a cycle of parts: one that is a part of itself, directly or through others.
     pub(crate) fn circle(&self) -> Option<ChunkId> {
         #[derive(Clone, Copy, PartialEq)]
         enum State {
@@ -158,9 +158,9 @@ impl Family {
         (near.filter(move |&&(part, at)| byte - at < size(part)), run)
     }
 
-    /// The bytes that a byte of a chunk stands for: those of the parts that cover it, otherwise
-    /// itself; and the number of bytes from it on for which the same parts do. There are several if
-    /// parts that are never alive together cover it, such as the arms of a branch.
+    /// The bytes that a byte of a chunk stands for: the bytes of the innermost parts that cover it, or
+    /// itself if none does. Also returns for how many bytes, from this one on, the same parts cover them.
+    /// Several parts may cover a byte if they are never alive together, such as the arms of a branch.
     fn names(
         &self,
         chunk: ChunkId,
@@ -189,8 +189,8 @@ impl Family {
         (found, run)
     }
 
-    /// The byte of a part that a byte of a chunk stands for, if exactly one part covers it; and the number of
-    /// bytes from it on for which that part does.
+    /// The byte of a part that a byte of a chunk stands for, if exactly one part covers it, and for how many bytes,
+    /// from this one on, that part is the only one.
     fn only_part(
         &self,
         chunk: ChunkId,

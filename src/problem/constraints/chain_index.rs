@@ -1,7 +1,7 @@
-//! Finds the moments of a chain at which clocks are over.
+//! Finds the first moment of a chain at which a clock is over, by table lookup.
 //!
-//! A table for each stream tells at which moment of a chain a step is over, so that no moments are compared: a clock is
-//! over at the first moment at which its steps of all streams are.
+//! One table for each stream holds, for each step, the first moment of the chain at which the step is over. The clock
+//! is over at the latest of the moments that the tables give for its entries, so no moments are compared.
 
 use crate::problem::constraints::Lifetimes;
 
@@ -13,7 +13,8 @@ pub(crate) struct ChainIndex {
 }
 
 impl ChainIndex {
-    /// Prepares for a chain of some of the begins. Of other lists, a moment is the latest step so far of each stream.
+    /// Builds the tables for a chain of some of the begins. If the list is not a chain, each moment is replaced by the
+    /// latest step so far of each stream.
     pub(crate) fn begins(
         lives: &Lifetimes,
         chain: &(impl ExactSizeIterator<Item = u32> + Clone),

@@ -1,9 +1,9 @@
-//! A line of moments on several streams, each over at the next.
+//! Projects lifetimes on several streams onto a chain of moments, each over at the next.
 //!
-//! A life lasts from the last of these moments that is over when it begins to the first at which it is over. Of
-//! two lives with nothing in common on the line, one is over before the other begins, as a moment lies
-//! between them. So the line tells which lives need not be compared. Where streams seldom wait for each other,
-//! most lives are long on it.
+//! The projection of a lifetime reaches from the last moment of the chain that is over when it begins to the first
+//! moment at which it is over. If two projections are disjoint, a moment lies between the lifetimes, so one is over
+//! before the other begins, and they need not be compared. If streams seldom wait for each other, most projections
+//! are long.
 
 use std::{cmp::Reverse, ops::Range};
 
@@ -15,7 +15,7 @@ use crate::{
 /// Chains of some clocks, by index, the longest first.
 pub(crate) fn longest_chains(clocks: &Clocks) -> Vec<Vec<u32>> {
     let Chains { mut chains, .. } = chains(clocks);
-    // Of chains of one length, the last one comes first.
+    // The sort is stable, so chains of equal length stay in reverse order: the last one first.
     chains.reverse();
     chains.sort_by_key(|chain| Reverse(chain.len()));
     chains
@@ -30,20 +30,20 @@ impl ChainProjection {
         Self::longest(clocks, 1).pop().unwrap_or(Self(Vec::new()))
     }
 
-    /// The longest chains of some clocks, no more than this many, the longest first.
+    /// The longest chains of some clocks, at most `most` of them, the longest first.
     pub(super) fn longest(clocks: &Clocks, most: usize) -> Vec<Self> {
         let clock = |at: u32| clocks.get(at as usize).into();
         let line = |chain: Vec<u32>| Self(chain.into_iter().map(clock).collect());
         longest_chains(clocks).into_iter().take(most).map(line).collect()
     }
 
-    /// A life on the line.
+    /// The projection of a lifetime, as a half-open range of positions on the chain; never empty.
     pub(crate) fn life(&self, begin: &[Step], end: &[Step]) -> Range<usize> {
         let begun = self.0.partition_point(|moment| happens_before(moment, begin));
         begun..self.0.partition_point(|moment| !happens_before(end, moment)) + 1
     }
 
-    /// A life on the line, for an index by lives.
+    /// As [`life`](Self::life), in the number type of an index.
     pub(super) fn steps(&self, begin: &[Step], end: &[Step]) -> Range<i128> {
         let life = self.life(begin, end);
         life.start as i128..life.end as i128

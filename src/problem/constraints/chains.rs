@@ -1,8 +1,8 @@
 //! Splits clocks into chains, in each of which every clock is over at the next.
 //!
-//! The moments of one stream make a chain. The clocks are taken in order of their sums, in which no clock comes
-//! before one that is over at it; each extends the chain whose last clock is the latest of those over at it. So
-//! few chains are needed, about as many as there are streams, even if nothing names the stream of a clock.
+//! The moments of one stream form a chain. Clocks are visited in order of their sums, so that each clock comes after
+//! all clocks that are over at it. Each clock extends the chain whose last clock is the latest among those over at it.
+//! So about as many chains as streams are needed, even though the stream of a clock is not known.
 
 use crate::{
     Step,
@@ -10,23 +10,24 @@ use crate::{
     steps::{indices, order_by_step},
 };
 
-/// The chains for each stream at most. Clocks that fit none of so many belong to no chain.
+/// The most chains for each stream. Clocks that extend none of these belong to no chain.
 const CHAINS_PER_STREAM: usize = 4;
 
 /// Clocks in chains, by index.
 pub(crate) struct Chains {
     pub(crate) chains: Vec<Vec<u32>>,
-    /// Those in no chain, in order of their sums.
+    /// The clocks in no chain, in order of their sums.
     pub(crate) rest: Vec<u32>,
 }
 
-/// The steps that are over on all streams, without a limit. Of two clocks, the one that is over at the other
-/// has the smaller sum, unless they are equal.
+/// The sum of a clock's entries, in 128 bits so that it cannot overflow. If one of two different clocks is over at
+/// the other, it has the smaller sum.
 pub(crate) fn wide_sum<S: Copy + Into<u128>>(clock: &[S]) -> u128 {
     clock.iter().map(|&step| step.into()).sum()
 }
 
-/// Fewer than 2^32 clocks in order of their [sums](wide_sum), by index; those of one sum keep their order.
+/// The indices of clocks, sorted by their [sums](wide_sum); clocks with equal sums keep their order. At most 2^32 - 1
+/// clocks.
 pub(crate) fn by_sum<'a, S: Copy + Into<u128> + 'a>(
     clocks: impl ExactSizeIterator<Item = &'a [S]> + Clone,
 ) -> Vec<u32> {
@@ -71,8 +72,8 @@ fn collect(clocks: impl Iterator<Item = (u32, Option<usize>)>) -> Chains {
     Chains { chains, rest }
 }
 
-/// The number of the chain of each clock, if it is in one. The clocks are given in order of their sums; chains are
-/// numbered as they begin.
+/// By clock: the number of its chain, or `None`. Expects the clocks in order of their sums. Chains are numbered in the
+/// order in which they begin.
 pub(crate) fn in_chains<'a, S: Copy + Ord + Into<u128> + 'a>(
     clocks: impl Iterator<Item = &'a [S]>,
     streams: usize,

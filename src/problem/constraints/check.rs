@@ -168,9 +168,7 @@ fn check_pauses(
     Ok(())
 }
 
-/// Checks that parts lie inside their wholes, and that parts that are alive together hold the same values in
-/// the bytes that they share.
-/// Checks each part, and that no chunk is a part of itself.
+/// Checks that parts are named once, have bytes and lie inside their wholes, and that no chunk is a part of itself.
 fn family(parts: &[Part], chunks: &[Chunk], labels: &Labels) -> Result<Family, ProblemError> {
     let mut seen = BTreeSet::new();
     for part in parts {
@@ -199,8 +197,8 @@ fn family(parts: &[Part], chunks: &[Chunk], labels: &Labels) -> Result<Family, P
     }
 }
 
-/// Checks optional parts. Each may have to be copied when its whole begins. The parts of one whole are needed there
-/// together, so they share no bytes.
+/// Checks optional parts. A part must be alive when its whole begins, because it may have to be copied then. The parts
+/// of one whole may not overlap, because the whole holds all of them.
 pub(crate) fn check_optional_parts(
     parts: &[Part],
     chunks: &[Chunk],
@@ -236,6 +234,8 @@ pub(crate) fn check_optional_parts(
     Ok(())
 }
 
+/// Checks the required parts, and that parts that are alive together hold the same values in the bytes that they
+/// share.
 fn check_parts(view: View<'_>, labels: &Labels) -> Result<(), ProblemError> {
     let family = family(&view.constraints.parts, view.chunks, labels)?;
     let size = |chunk: ChunkId| view.chunks[chunk.index()].size;

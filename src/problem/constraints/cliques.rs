@@ -1,22 +1,22 @@
-//! Boxes on several streams any two of which may be alive together, and that weigh as much as can be found.
+//! Heavy cliques by hill climbing: sets of boxes on several streams any two of which may be alive together.
 //!
-//! **Idea.** Choose any moments. Of two boxes that have begun at one of them and are over at none of them, neither
-//! is over before the other begins: it would be over at the moment at which the other has begun. And every set
-//! of boxes that may be alive together in pairs is found from the moments at which these boxes begin.
+//! **Idea.** Choose any set of moments, and take the boxes that have begun at one of them and are over at none of them.
+//! These boxes are a clique: if one were over before another begins, it would be over at the moment at which the other
+//! has begun. Conversely, every clique is found from the moments at which its boxes begin.
 //!
-//! The begins of all boxes make few chains, about one for each stream, and the chosen moments are the first ones
-//! of each chain. One chain at a time takes as many as let the boxes weigh most while the other chains stay,
-//! until none gains. So streams that do not wait for each other come to the peak of each stream, which are not
-//! alive together at any single moment.
+//! The begins of all boxes form few chains, about one for each stream, and the chosen moments are a prefix of each
+//! chain. Hill climbing changes the prefix of one chain at a time to the one that gives the heaviest boxes while the
+//! other prefixes stay, until no chain gains. So streams that never wait for each other each reach their own peak,
+//! even if these peaks are never alive together at a single moment.
 //!
-//! It begins with the heaviest moment of each chain, then with moments in passes: each begins at twice as many
-//! as the one before, spread evenly, and looks half as far from them. So all passes take about the same time,
-//! long lives are found by the first ones, and short lives by the last.
+//! The first starts are the heaviest moments of each chain. More starts follow in passes: each pass starts from twice
+//! as many evenly spread moments as the one before, and searches half as far around them. So all passes take about the
+//! same time; the first ones find cliques of long lifetimes, the last ones cliques of short lifetimes.
 //!
 //! If there is no time for that, one pass finds the heaviest boxes that are alive [at one moment](heaviest_cut).
 //!
-//! **Cost.** O(n) for each chain after sorting, then as many begins and ends as lie between two choices of a chain, limited by
-//! [`MAX_WORK`].
+//! **Cost.** O(n) for each chain after sorting. A change of a prefix visits the begins and ends between its old and its
+//! new end; [`MAX_WORK`] limits their total number.
 
 use std::{cmp::Reverse, num::Wrapping, ops::Range};
 
@@ -29,14 +29,14 @@ use crate::{
     steps::indices,
 };
 
-/// The begins and ends of boxes that are looked at, each as often as a chain changes, until the search for better
-/// moments ends. One round over as many chains as there are streams, and one start of the passes, are always made.
+/// The most begins and ends of boxes that the search visits, counting repeated visits. At least one round over as many
+/// chains as there are streams, and one start of the passes, always run.
 const MAX_WORK: usize = 30_000_000;
 
-/// The moments of a chain, in both directions, that are always looked at.
+/// The search always tries at least this many moments of a chain in both directions.
 const MIN_REACH: usize = 64;
 
-/// Moments, each over at the next.
+/// A chain of moments, each over at the next, with the begins and ends of all boxes along it.
 struct Chain {
     len: usize,
     /// The boxes in order of the first moments at which they have begun, and of those at which they are over; the
@@ -49,7 +49,7 @@ struct Chain {
 
 /// Boxes in order of their moments.
 struct ByMoment {
-    /// By moment: how many boxes come before.
+    /// By moment: the number of boxes at earlier moments.
     before: Vec<usize>,
     boxes: Vec<u32>,
 }
@@ -82,9 +82,9 @@ impl ByMoment {
     }
 }
 
-/// A box.
+/// A box, with the state of the search.
 struct Counted {
-    /// The number of chains at a chosen moment of which it has begun, and is over.
+    /// The number of chains with a chosen moment at which it has begun, and at which it is over.
     counts: [u32; 2],
     weight: Bytes,
 }
@@ -99,18 +99,18 @@ impl Counted {
 struct Cliques {
     boxes: Vec<Counted>,
     chains: Vec<Chain>,
-    /// By chain: how many of its moments are chosen, from the first on.
+    /// By chain: the number of chosen moments, which are its first ones.
     chosen: Vec<usize>,
-    /// Of all boxes that have begun at a chosen moment and are over at none.
+    /// The sum of the weights of all boxes that have begun at a chosen moment and are over at none.
     weight: i128,
     work: usize,
 }
 
-/// The heaviest boxes that are alive at one moment, by index. Lifetimes and weights are given for
-/// boxes in order of the sums of their begins. For as many moments as there are boxes,
-/// these begin one after the other, in order of their clocks' sums, and a moment is the latest step of each stream.
+/// The heaviest boxes that are alive at one moment, by index. Expects lifetimes and weights in order
+/// of the sums of the boxes' begins. There is one moment for each box: the latest step so far of each
+/// stream, when all boxes up to that one have begun.
 pub(super) fn heaviest_cut(lives: &Lifetimes, weights: &[Bytes]) -> Vec<usize> {
-    // These are no chain, but of each stream, the latest step so far counts.
+    // The begins need not form a chain; the index then uses the latest step so far of each stream.
     let along = ChainIndex::begins(lives, &indices(lives.len()));
     let over = |at: usize| along.over_at(lives.end(at)) as usize;
     // By moment: the weight of what is over. Nothing is over before it begins.
@@ -128,12 +128,12 @@ pub(super) fn heaviest_cut(lives: &Lifetimes, weights: &[Bytes]) -> Vec<usize> {
     begun.filter(|&at| over(at) > most.1).collect()
 }
 
-/// The heaviest set found of boxes any two of which may be alive together, by index. Lifetimes and weights are
-/// given for boxes in order of the sums of their begins.
+/// The heaviest clique that hill climbing finds, by index of its boxes. Expects lifetimes and weights in order of the
+/// sums of the boxes' begins.
 ///
 /// # Errors
 ///
-/// If the budget ends before.
+/// If the budget ends first.
 pub(super) fn heaviest_clique(
     lives: &Lifetimes,
     weights: &[Bytes],
@@ -198,14 +198,14 @@ pub(super) fn heaviest_clique(
 }
 
 impl Cliques {
-    /// Chooses the first moments of each chain.
+    /// Chooses this many of the first moments of each chain.
     fn choose(&mut self, chosen: &[usize]) {
         for (at, &to) in chosen.iter().enumerate() {
             self.move_to(at, to);
         }
     }
 
-    /// Chooses this number of moments of a chain.
+    /// Chooses the first `to` moments of chain `at`, and updates counts and weight.
     fn move_to(&mut self, at: usize, to: usize) {
         let (chain, old) = (&self.chains[at], self.chosen[at]);
         let moved = old.min(to)..old.max(to);
@@ -235,8 +235,8 @@ impl Cliques {
         (0..self.boxes.len()).filter(|&at| self.boxes[at].is_alive())
     }
 
-    /// Chooses the best moments of one chain after the other, round by round, until no chain gains or, after
-    /// the first round, too much work is done.
+    /// Improves one chain after the other, starting at chain `first`, until no chain gains or, after the first round,
+    /// the work exceeds [`MAX_WORK`]. Pass `pass` searches a 2^`pass`-th of each chain in both directions.
     fn climb(&mut self, first: usize, pass: u32) {
         let (mut at, mut content) = (first, 0);
         let round = self.work + 2 * self.boxes.len() * self.chains.len();
@@ -249,8 +249,8 @@ impl Cliques {
         }
     }
 
-    /// Chooses the moments of a chain that are best with those of the others, no more than so many earlier or
-    /// later.
+    /// Moves the end of a chain's chosen moments to where the boxes weigh most, while the other chains stay, by at most
+    /// `reach` moments in either direction.
     fn improve(&mut self, at: usize, reach: usize) {
         let (chain, old) = (&self.chains[at], self.chosen[at]);
         let near = old.saturating_sub(reach)..chain.len.min(old + reach);

@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 
 use crate::Step;
 
-/// The streams of a clock without memory of its own.
+/// The most streams of a clock that needs no heap memory.
 const INLINE_STREAMS: usize = 3;
 
 /// A moment of a program on several streams, as a vector clock: for each stream, the number of its
@@ -84,7 +84,7 @@ impl FromIterator<Step> for Clock {
     }
 }
 
-/// Clocks, by index, in one run of memory.
+/// A list of clocks in one allocation.
 #[derive(Clone, Debug)]
 pub(crate) struct Clocks {
     streams: usize,

@@ -1,12 +1,11 @@
-//! A tree over pairs of clocks, to find those that a moment on several streams separates from the rest.
+//! A range tree over pairs of clocks. It finds the boxes that may be alive together with another box.
 //!
-//! Each place of the tree has a low and a high clock, and each node keeps the least low and the greatest high
-//! clock below it, stream by stream. With the begins and ends of boxes in order of the [sums](wide_sum) of their
-//! begins, chain by chain, a search for those alive together with another box takes O(log n) for each chain, and
-//! for each that it finds: a box that is over before another begins has the smaller sum. So in a chain, on one
-//! side of the box all others are over or alive, and on the other side alive or later, and a node that is not
-//! skipped has one that is alive. Where streams do not wait for each other, all boxes below a node of another
-//! stream's chain are alive, and need not be found one by one.
+//! Each leaf holds a low and a high clock, and each node holds the least low and the greatest high clock below it,
+//! stream by stream. Boxes are placed chain by chain, in order of the [sums](wide_sum) of their begins. A search for
+//! the boxes alive together with another one then takes O(log n) for each chain and for each box found: a box that is
+//! over before another begins has the smaller sum, so within a chain, the boxes on one side are over or alive, and
+//! those on the other side are alive or later, and every node that is not skipped contains a live box. If streams do
+//! not wait for each other, all boxes below a node of another stream's chain are alive, and are reported as one node.
 
 use std::iter::successors;
 
@@ -56,13 +55,13 @@ impl ClockTree {
         successors(Some(self.leaves + place), |node| Some(node / 2).filter(|&node| node > 0))
     }
 
-    /// An upper limit of the numbers of nodes.
+    /// An exclusive upper limit of node numbers.
     pub(crate) fn len(&self) -> usize {
         2 * self.leaves
     }
 
-    /// Visits the nodes from the root on and in order of places. `enters` gets a node with its clocks, and
-    /// returns whether to visit the nodes below it.
+    /// Visits the nodes from the root down, in order of places. `enters` receives a node with its low and high clocks
+    /// and returns whether to visit the nodes below it.
     pub(crate) fn visit(&self, mut enters: impl FnMut(usize, &[Step], &[Step]) -> bool) {
         let mut node = 1;
         loop {
@@ -82,10 +81,11 @@ impl ClockTree {
     }
 }
 
-/// Boxes in a tree over clocks, each at a place, to find all that are alive together with one, many at a time.
+/// A [`ClockTree`] of boxes, each at a place. It finds all boxes that may be alive together with another one, whole
+/// subtrees at a time.
 pub(crate) struct BoxTree {
-    /// By place: begin and end of a box as its low clock, end and begin as its high one. So each node has the
-    /// limits of all begins and of all ends below it.
+    /// By place: a box's begin followed by its end as the low clock, its end followed by its begin as the high clock.
+    /// So each node holds the least and the greatest begin and end below it.
     tree: ClockTree,
 }
 
@@ -111,8 +111,8 @@ impl BoxTree {
         self.tree.len()
     }
 
-    /// Finds the nodes with all boxes that are alive together with one, and returns the number of nodes
-    /// visited.
+    /// Calls `meet` with the highest nodes all of whose boxes may be alive together with `own`; together they contain
+    /// every such box. Returns the number of nodes visited.
     pub(crate) fn visit(&self, own: &TimedBox, mut meet: impl FnMut(usize)) -> u64 {
         let mut visited = 0;
         self.tree.visit(|node, low, high| {
@@ -133,7 +133,7 @@ impl BoxTree {
     }
 }
 
-/// The places of boxes, by list: the begins chain by chain, each in order of time.
+/// By list and box: the box's place in a [`BoxTree`]. Places follow the chains of begins, each in order of time.
 pub(crate) fn ranks(boxes: &[TimedBoxes]) -> Vec<Vec<usize>> {
     let begins: Clocks = boxes.iter().flatten().map(|one| &*one.begin).collect();
     let Chains { chains, rest } = chains(&begins);

@@ -26,7 +26,7 @@ pub enum Feature {
     Windows,
     /// A chunk that lies inside another one.
     Parts,
-    /// Chunks that never share bytes.
+    /// Chunks that may not share bytes of a pool, even if they are never alive together.
     Apart,
     /// A chunk that begins below the one that it overwrites.
     Overlap,

@@ -4,13 +4,13 @@ use std::ops::Range;
 
 use crate::Bytes;
 
-/// The free bytes below every address, while ranges are taken and given back: a segment tree over the
-/// addresses where ranges begin and end, as for the area of a union of rectangles.
+/// Counts the free bytes below any address while ranges are taken and released. A segment tree over
+/// the addresses where ranges begin and end, as for the area of a union of rectangles.
 pub(super) struct FreeBytes {
     /// The ends of all ranges, ascending, from 0; above the last one everything is free.
     addresses: Vec<Bytes>,
-    /// By node, the root at 1: the number of ranges that cover all of it, without those that cover its
-    /// parent.
+    /// By node, the root at 1: the number of taken ranges that cover all of it, not counting those that
+    /// cover all of its parent.
     covers: Vec<u32>,
     /// By node: the bytes that no range within it covers.
     free: Vec<Bytes>,
@@ -40,7 +40,7 @@ impl FreeBytes {
         self.change(1, 0..self.leaves, &self.places(range), &|covers| covers + 1);
     }
 
-    /// Gives a range back that was taken.
+    /// Releases a range that was taken.
     pub(super) fn release(&mut self, range: &Range<Bytes>) {
         self.change(1, 0..self.leaves, &self.places(range), &|covers| covers - 1);
     }
@@ -78,7 +78,7 @@ impl FreeBytes {
         };
     }
 
-    /// The lowest height below which this many bytes are free; 0 for 0 bytes.
+    /// The lowest address below which this many bytes are free; 0 for 0 bytes.
     pub(super) fn height(&self, mut bytes: Bytes) -> Bytes {
         if bytes == 0 {
             return 0;

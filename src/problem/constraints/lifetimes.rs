@@ -1,7 +1,7 @@
-//! Lives on several streams, each list in one run of memory.
+//! Lifetimes on several streams, in one allocation.
 //!
-//! On each stream, the steps are numbered in their order, with 32 bits. So a clock is over at another one if its
-//! numbers are at most as large, and tables with an entry for each number are short.
+//! On each stream, steps are replaced by 32-bit numbers in the same order. So a clock is over at another one if none of
+//! its numbers is larger, and tables with an entry for each number stay short.
 
 use std::ops::Range;
 
@@ -13,7 +13,7 @@ use crate::{
     },
 };
 
-/// A step is its own number if there are at most this many steps per clock.
+/// Steps serve as their own numbers if no stream has more than this many steps per clock.
 const STEPS_PER_CLOCK: usize = 4;
 
 /// The function that a list of lives is visited with, which receives the begin and the end of each.
@@ -25,13 +25,14 @@ pub(crate) struct Lifetimes {
     streams: usize,
     /// The numbers of each begin, followed by those of the end.
     numbers: Vec<u32>,
-    /// By stream: no number is so large.
+    /// By stream: an exclusive upper limit of its numbers.
     limits: Vec<usize>,
 }
 
 impl Lifetimes {
-    /// About `count` lives, fewer than 2^31, that a function visits in order. It may be called again for the same
-    /// lives.
+    /// Collects the lifetimes with which `visit_all` calls its argument, in that order. `visit_all` may be called
+    /// several times and must give the same lifetimes each time. `count` is an estimate of their number, which must be
+    /// below 2^31.
     pub(crate) fn of(
         streams: usize,
         count: usize,
@@ -53,7 +54,7 @@ impl Lifetimes {
         if fits && lives.limits.iter().all(|limit| limit / STEPS_PER_CLOCK <= clocks) {
             return lives;
         }
-        // Steps that are far apart are numbered by their places in their order, each once.
+        // If steps are far apart, each distinct step is numbered by its rank.
         let mut steps_of: Vec<Vec<Step>> = vec![Vec::with_capacity(clocks); streams];
         visit_all(&mut |begin, end| {
             for (steps, of_stream) in steps_of.iter_mut().zip(begin.iter().zip(end)) {
@@ -100,7 +101,7 @@ impl Lifetimes {
         self.numbers.len() / (2 * self.streams)
     }
 
-    /// By stream: no number is so large.
+    /// By stream: an exclusive upper limit of its numbers.
     pub(crate) fn limits(&self) -> &[usize] {
         &self.limits
     }
@@ -150,9 +151,9 @@ impl Lifetimes {
 /// The lives of the bodies of a constrained problem, in the order in which they begin.
 #[derive(Clone, Debug)]
 pub(crate) struct BodyLifetimes {
-    /// In order of the sums of their begins, whatever the order of the bodies, so that they are read one after the
-    /// other: the life of the chunk, holes included, or from the first begin of a box, stream by stream, to the last
-    /// end.
+    /// One for each body, in order of the sums of their begins and not of the bodies, so that memory is read in order.
+    /// The lifetime of a body's only chunk, holes included, or else from the earliest begin of its boxes to their
+    /// latest end, stream by stream.
     pub(crate) lives: Lifetimes,
     /// By life: its body.
     pub(crate) bodies: Vec<u32>,

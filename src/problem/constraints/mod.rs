@@ -50,7 +50,7 @@ use std::ops::Range;
 
 use crate::{Bytes, Step, problem::ChunkId};
 
-/// The step that stands for a clock where one number is needed: the steps that are over on all streams.
+/// The step that stands for a clock where one number is needed: the sum of its entries, at most 2^64 - 1.
 pub(crate) fn sum(clock: &[Step]) -> Step {
     clock.iter().fold(0, |sum: Step, &at| sum.saturating_add(at))
 }
@@ -148,7 +148,7 @@ pub(crate) struct Life {
 pub(crate) struct Constraints {
     /// At least one pool.
     pub(crate) pools: Vec<Pool>,
-    /// True if the caller listed them.
+    /// True if the caller listed the pools; false if the only pool is the default one.
     pub(crate) has_pools: bool,
     /// By chunk, up to the last one that has constraints of its own.
     pub(crate) own: Vec<ChunkConstraints>,

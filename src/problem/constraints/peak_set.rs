@@ -1,8 +1,8 @@
-//! Lower bounds: the chunks that are alive together and take the most bytes.
+//! Lower bounds: the peak set, which is the chunks that are alive together and take the most bytes.
 //!
-//! With one stream, a sweep over the steps finds them, as for unconstrained problems; bytes that a part and its whole
-//! share count once, and bytes that pins and reserved ranges take are not free for others. With several
-//! streams, it is an [antichain](super::antichain).
+//! With one stream, a sweep over the steps finds it, as for unconstrained problems. Bytes that a part and its whole
+//! share count once, and bytes that pins and reserved ranges take are not free for other chunks. With several
+//! streams, the peak set is an [antichain](super::antichain).
 
 use std::{cmp::Reverse, num::Wrapping, ops::Range};
 
@@ -28,9 +28,9 @@ use crate::{
 pub(crate) struct PeakSet {
     /// A lower bound of the pool that they need, in bytes.
     pub(crate) bytes: Bytes,
-    /// The step in which they are alive, if there is one stream.
+    /// The step in which they are alive; 0 if there are several streams.
     pub(crate) step: Step,
-    /// The chunks, if there are several streams.
+    /// The chunks; empty if there is one stream.
     pub(crate) chunks: Vec<ChunkId>,
 }
 
@@ -43,11 +43,11 @@ pub(super) struct WeightedBox {
     pub(super) aligned_bytes: Bytes,
 }
 
-/// The earlier boxes of a list.
+/// Finds the earlier boxes of a list with which a box must be compared.
 enum Earlier {
-    /// Of a short list: all.
+    /// In a short list, all.
     All,
-    /// Of a long list: those near another one.
+    /// In a long list, those that the index gives.
     Near(Index, ChainProjection),
 }
 
@@ -73,8 +73,11 @@ impl Earlier {
 }
 
 impl Problem {
-    /// The heaviest peak set of a constrained problem. On several streams, it may return a lighter one, as an
-    /// error, if the budget does not suffice.
+    /// The heaviest peak set of a constrained problem.
+    ///
+    /// # Errors
+    ///
+    /// On several streams, a lighter peak set if the budget ends first.
     pub(crate) fn peak_set_of_bodies(&self, budget: &mut Budget<'_>) -> Result<PeakSet, PeakSet> {
         // In steps, the peak is found whatever the number of chunks, and pins and reserved ranges count.
         if let Ok(Some(linear)) = self.linear_within(budget) {
@@ -90,14 +93,14 @@ impl Problem {
         peak_set.map(|peak_set| self.in_pools(peak_set)).map_err(|peak_set| self.in_pools(peak_set))
     }
 
-    /// The bytes of a body that no other body can have if it lies beside it all the time: all, and in cells of the
-    /// alignment.
+    /// The bytes of a body that no other body alive at the same time can use: its extent, and the bytes of the cells of
+    /// the alignment that it alone touches.
     pub(crate) fn sizes_alone(&self, body: &Body) -> (Bytes, Bytes) {
         (body.extent, self.aligned_bytes(body, &(0..body.extent)))
     }
 
-    /// The least size of the only pool if bodies that lie beside each other have this many bytes together, and others
-    /// these bytes of cells.
+    /// The least size of the only pool that holds bodies alive together, if their extents have the sum `plain` and
+    /// their cells the sum `aligned_bytes`.
     pub(crate) fn bytes_beside(&self, plain: Bytes, aligned_bytes: Bytes) -> Bytes {
         let weight = Weight { plain: Wrapping(plain), aligned_bytes: Wrapping(aligned_bytes) };
         let bytes = self.alive(weight, self.cut_off());
@@ -122,8 +125,8 @@ impl Problem {
         }
     }
 
-    /// The highest end of a body that a pin fixes, in its buffer if its pool has several; 0 without pins. No pool
-    /// is smaller.
+    /// The highest end of a pinned body, counted from the start of its buffer if its pool consists of buffers; 0
+    /// without pins. No pool of the plan is smaller.
     pub(crate) fn pinned_end(&self) -> Bytes {
         let ends = self.fixed_bodies().filter_map(|body| {
             let place = body.fixed?;
@@ -235,15 +238,15 @@ impl Problem {
         PeakSet { bytes: peak_set.bytes.max(height), ..peak_set }
     }
 
-    /// The bytes alive with these bytes and cells. Sizes of pools are multiples of the alignment, unless a capacity
-    /// cuts one off.
+    /// The least pool size for this weight: its bytes rounded up to the alignment, or its cells if they are more. If
+    /// capacities cut off cells, the bytes are not rounded, and the cells count less by `cut_off`.
     fn alive(&self, alive: Weight, cut_off: Bytes) -> Bytes {
         let plain = if cut_off == 0 { self.align_up(alive.plain.0) } else { alive.plain.0 };
         plain.max(alive.aligned_bytes.0.saturating_sub(cut_off))
     }
 
-    /// The least size of the only pool in which the bytes of some step have room around pins and reserved ranges;
-    /// 0 without these.
+    /// The least size of the only pool in which the bytes alive in every step fit around pins and reserved ranges; 0
+    /// without any of these.
     fn height_around_fixed(&self) -> Bytes {
         // The bytes of several pools or buffers add up, wherever they lie.
         let [pool] = self.pools() else { return 0 };
@@ -273,7 +276,7 @@ impl Problem {
         }
         let others = self.bodies().iter().filter(|body| !is_fixed(body));
         let weights = others.flat_map(|body| self.body_weights(body));
-        // A weight of nothing for each step in which fixed bytes change.
+        // Empty weights, so that the sweep also stops at each step in which fixed bytes change.
         let fixed = begun.iter().map(|&(Range { start: begin, end }, _)| LiveWeight {
             begin,
             end,
@@ -294,8 +297,8 @@ impl Problem {
         most
     }
 
-    /// The bytes of cells that capacities cut off: the size of a pool is rounded up, but not above its
-    /// capacity.
+    /// The bytes that capacities cut off from the last cells of pools: the size of a pool is rounded up to
+    /// the alignment, but never above its capacity.
     pub(super) fn cut_off(&self) -> Bytes {
         let whole = self.pools().iter().filter(|pool| pool.largest.is_none());
         let over = |capacity: Bytes| match capacity % self.alignment() {
@@ -306,9 +309,9 @@ impl Problem {
     }
 }
 
-/// Returns what remains of a box without the bytes of another while both are alive. With several streams, the
-/// times in which the other is certainly not alive begin at the later of two clocks, or end at the
-/// earlier, stream by stream.
+/// Cuts from a box the bytes of another while both are alive, and returns the remaining boxes. With several
+/// streams, the time before the other begins ends, stream by stream, at the earlier of two clocks, and the
+/// time after it ends begins at the later.
 fn without(piece: TimedBox, other: &TimedBox) -> Vec<TimedBox> {
     let (low, high) =
         (other.bytes.start.max(piece.bytes.start), other.bytes.end.min(piece.bytes.end));

@@ -1,4 +1,4 @@
-//! Clashes of bodies that pins fix.
+//! Finds clashes between pinned bodies.
 
 use std::ops::Range;
 
@@ -23,8 +23,8 @@ struct Pinned {
 }
 
 impl Bodies {
-    /// Returns chunks of two pinned bodies that need the same bytes. Only chunks that are near in a pool and in
-    /// time are compared.
+    /// Returns two chunks of different pinned bodies that need the same bytes at the same time, if there are any. Only
+    /// chunks that are close in a pool or in time are compared.
     pub(crate) fn clash_of_pins(&self, view: View<'_>) -> Option<(ChunkId, ChunkId)> {
         let fixed: Vec<_> =
             self.bodies.iter().filter_map(|body| Some((body, body.fixed?))).collect();

@@ -16,15 +16,16 @@ pub struct Pool {
     pub name: Box<str>,
     /// The number of bytes, if it is limited.
     pub capacity: Option<Bytes>,
-    /// The alignment of roots in this pool, in bytes; the problem's if that is larger.
+    /// The alignment of roots in this pool, in bytes. The problem's alignment applies instead if it is larger.
     pub alignment: Bytes,
-    /// The cost of a byte of traffic; 0 by default.
+    /// The cost of a byte of traffic, in any unit; 0 by default. Planners prefer plans with less total cost.
     pub cost: u64,
     /// The address of its first byte, in bytes; planning ignores it.
     pub base: Bytes,
     /// Ranges that no chunk may touch, ascending.
     pub reserved: Vec<Range<Bytes>>,
-    /// The size of the buffers that the pool consists of, if no chunk may cross their boundaries.
+    /// The size in bytes of the buffers that the pool consists of, if no chunk may cross the boundary between two
+    /// buffers; `None` if the pool is one buffer.
     pub largest: Option<Bytes>,
 }
 
@@ -132,8 +133,9 @@ pub(crate) struct UsedBytes {
 }
 
 impl Problem {
-    /// The size of each pool if these bytes are used: the highest of them, rounded up to the
-    /// alignment, but never above the capacity. The size of a pool of buffers is the sum of theirs.
+    /// The size of each pool if these bytes are used: the end of the highest one, rounded up to the
+    /// alignment, but never above the capacity. The size of a pool of buffers is the sum of the sizes
+    /// of its buffers.
     pub(crate) fn pool_sizes(&self, used: impl Iterator<Item = UsedBytes>) -> Vec<Bytes> {
         let mut tops: Vec<BTreeMap<u64, Bytes>> = vec![BTreeMap::new(); self.pools().len()];
         for UsedBytes { pool, low, high } in used {

@@ -1,5 +1,5 @@
-//! A sequence in which the operators of some consecutive steps are one operator: what they only pass to each other
-//! needs no memory, or only half of it.
+//! A sequence in which the operators of some consecutive steps are fused into one: the tensors that they only pass to
+//! each other need no memory, or half of it.
 
 use std::{collections::HashSet, ops::Range};
 
@@ -71,8 +71,8 @@ impl<'a> Fusion<'a> {
         self.nodes().iter().filter(|node| node.inputs.contains(&id)).count()
     }
 
-    /// What a result of the one operator may share with the operator's inputs. `None` if it would be a view of
-    /// another result, or has to be written over one.
+    /// The memory that a result of the fused operator may share with the operator's inputs. `None` if the result would
+    /// be a view of another result, or would have to be written over one.
     fn dependency(&self, id: TensorId) -> Option<Dependency<TensorId>> {
         let Origin::Output { dependency, .. } = &self.sequence.tensor(id).origin else {
             return None;
@@ -80,7 +80,7 @@ impl<'a> Fusion<'a> {
         Some(match dependency {
             Dependency::Reads { input, .. } if !self.is_made(*input) => dependency.clone(),
             Dependency::Reads { input, .. } if !self.is_inner[input.index()] => return None,
-            // It takes the place of what it would show.
+            // The output takes the place of the tensor that it would show.
             Dependency::Reads { input, offset: 0, .. } if self.is_as_large(id, *input) => {
                 self.dependency(*input)?
             }
@@ -108,8 +108,8 @@ impl<'a> Fusion<'a> {
         self.sequence.tensor(a).size == self.sequence.tensor(b).size
     }
 
-    /// What a tensor may be written over that its own operator may write over `over`. Between them, nothing else may
-    /// read the bytes.
+    /// The tensors that a tensor may be written over in the fused operator, if its own operator may write it over
+    /// `over`. No other operator may read the bytes in between.
     fn overwrites(&self, id: TensorId, over: &Overwrite<TensorId>) -> Vec<Overwrite<TensorId>> {
         if !self.is_made(over.input) {
             let is_free = over.required || self.readers(over.input) == 1;
@@ -127,7 +127,8 @@ impl<'a> Fusion<'a> {
         }
     }
 
-    /// The sequence with one operator, which needs this much memory of its own beside that of its parts.
+    /// The sequence with the fused operator, whose workspace is `workspace` bytes, or the largest workspace of the
+    /// fused operators if that is more.
     pub(super) fn sequence(&self, workspace: Bytes) -> Result<OpSequence, SequenceError> {
         let mut builder = self.supplied();
         for &output in self.sequence.outputs() {
@@ -173,7 +174,7 @@ impl<'a> Fusion<'a> {
     }
 
     /// The operators of these steps alone, for one half of the work: every tensor that they pass to each other has
-    /// half its size, and what they take and make lies elsewhere.
+    /// half its size, and the tensors that they read from outside and their results lie elsewhere.
     pub(super) fn half(&self) -> Result<OpSequence, SequenceError> {
         let mut builder = self.supplied();
         let sequence = self.sequence;
@@ -190,7 +191,7 @@ impl<'a> Fusion<'a> {
             if self.is_inner[id.index()] {
                 Output { dependency: self.half_dependency(id), ..output(size.div_ceil(2)) }
             } else {
-                // It has its place outside.
+                // A result has its memory outside.
                 output(0)
             }
         };

@@ -1,5 +1,6 @@
-//! What would make the pool smaller, each measured by a plan with that change: another order of the operators, one
-//! operator in place of several, several in two halves, and what the caller has measured.
+//! Changes that would make the pool smaller, each measured by a plan with that change: another order of the operators,
+//! one operator in place of several (fusion), several operators run in two halves, and changes that the caller has
+//! measured.
 
 mod change;
 mod words;
@@ -24,7 +25,7 @@ const MAX_OPERATORS: usize = 5_000;
 const MAX_FUSED: usize = 3;
 /// The parts of the peak, in eighths, that bound the runs of steps around it.
 const LEVELS: [Bytes; 6] = [7, 6, 5, 4, 3, 2];
-/// A run of steps has at most the larger of this many steps and a quarter of all.
+/// A run of steps has at most this many steps or a quarter of all steps, whichever is more.
 const SHORT_RUN: usize = 4;
 
 /// A change that makes the pool smaller.
@@ -41,22 +42,21 @@ pub struct Advice {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Change {
-    /// Another order of the operators: the steps as they are to run.
+    /// Another order of the operators: their present steps, in the order in which they are to run.
     Order(Vec<usize>),
     /// An option of the command.
     Option(String),
-    /// The operators of these steps become one, which holds all it reads and makes while it runs, and nothing
-    /// else.
+    /// The operators of these steps become one (fusion). While it runs, it holds only its inputs and its results.
     OneOperator(Range<usize>),
-    /// As above, for so many steps that the peak is elsewhere then: in this step of the sequence as it is.
+    /// As [`OneOperator`](Self::OneOperator), for so many steps that the peak then lies elsewhere.
     Without {
         /// The steps.
         steps: Range<usize>,
-        /// The next peak; `None` if it is still in these steps.
+        /// The step of the new peak, in the given sequence; `None` if the peak is still in these steps.
         next_peak: Option<usize>,
     },
-    /// The operators of these steps become one that runs them twice, each time for one half of its results. What
-    /// they pass to each other has half its size.
+    /// The operators of these steps become one that runs them twice, each time for one half of its results. The tensors
+    /// that they pass to each other take half their size.
     Halves(Range<usize>),
 }
 
@@ -89,7 +89,8 @@ impl Advice {
 ///
 /// # Errors
 ///
-/// If a changed sequence cannot be planned. A planner that is cancelled or out of time ends the list.
+/// If a changed sequence cannot be planned. If the planner is cancelled or runs out of time, the list ends early; that
+/// is no error.
 pub fn advice(
     sequence: &OpSequence,
     plan: &Plan,
@@ -150,8 +151,8 @@ impl<'a> Changes<'a> {
         Ok(())
     }
 
-    /// The fusion with the smallest pool, by a plan with little effort; of several, the first of the
-    /// shortest.
+    /// The fusion with the smallest pool, as planned with little effort. Among equals, the one of fewest steps wins,
+    /// then the first.
     fn best(&self, runs: Vec<Range<usize>>) -> Result<Option<Fusion<'a>>, PlanError> {
         let limits = Limits::default().nodes(QUICK_EFFORT);
         let quick = self.planner.clone().strategy(Strategy::Best).limits(limits);
@@ -180,7 +181,8 @@ impl<'a> Changes<'a> {
         begins.filter(|run| run.end <= count).collect()
     }
 
-    /// The longest runs of steps around the peak in which more than a part of its bytes are alive.
+    /// For each of [`LEVELS`]: the longest run of steps around the peak in which more than this part of the peak's
+    /// bytes is alive.
     fn wide_runs(&self) -> Vec<Range<usize>> {
         let (peak, count) = (self.peak(), self.sequence.operators().len());
         let mut alive = vec![0; count];
@@ -207,7 +209,7 @@ impl<'a> Changes<'a> {
     }
 }
 
-/// The peak of a plan with one operator in place of those of some steps, as a step before that change.
+/// The peak of a plan in which one operator replaces those of `steps`, as a step of the unchanged sequence.
 fn next_peak(plan: &Plan, steps: &Range<usize>) -> Option<usize> {
     let step = usize::try_from(plan.peak_step).ok()?;
     match step {

@@ -17,7 +17,8 @@ const TITLE: &str = "What would help, with the size of the pool that is planned 
 /// The column in which the changes begin.
 const INDENT: usize = 14;
 
-/// Lists changes that make the pool smaller, with the size that it has then; empty if there are none.
+/// Lists changes that make the pool smaller, each with the size of the pool after it. The text is empty if there are
+/// none.
 #[must_use]
 pub fn advice_text(advice: &[Advice], steps: Option<&OpSequence>) -> String {
     let mut text = if advice.is_empty() { String::new() } else { wrapped(TITLE, 0) };

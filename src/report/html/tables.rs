@@ -33,8 +33,8 @@ impl TimeBuckets {
         table
     }
 
-    /// The pieces of the chunks that do not have one piece of all of their bytes for all of their lives, padding
-    /// included. A chunk without pieces has one without steps.
+    /// The pieces of the chunks that are not a single piece with all of their bytes, padding included, for all of their
+    /// lives. For a chunk without pieces, the table has an entry without steps.
     pub(super) fn of_pieces(plan: &Plan) -> Self {
         let mut table = Self::default();
         let pieces = plan.pieces();

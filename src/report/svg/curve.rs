@@ -19,7 +19,7 @@ const RIGHT: f64 = 28.0;
 const TOP: f64 = 36.0;
 const BOTTOM: f64 = 56.0;
 
-/// Parts of the axes that have a line.
+/// The number of parts into which grid lines divide each axis.
 const PARTS: u32 = 4;
 
 /// Draws the extra cost of a curve, as a part of the cost of the given sequence, against its peak, as a

@@ -79,7 +79,7 @@ impl SvgOptions {
     }
 }
 
-/// The largest number of steps that get a hover strip each; beyond it, several share one.
+/// The largest number of tooltip strips. If there are more steps, several share one.
 const STRIPS: Step = 4000;
 
 /// Draws a plan as a self-contained SVG that follows the reader's light or dark theme.
@@ -145,7 +145,7 @@ fn open(svg: &mut String, width: f64, height: f64, title: &str, description: &st
     );
 }
 
-/// Writes lines of text from a height on, and returns the height below them.
+/// Writes lines of text from a y coordinate down, and returns the y coordinate below them.
 fn lines(svg: &mut String, class: &str, text: &str, width: f64, y: f64) -> f64 {
     let letter = if class == "head" { 8.4 } else { LETTER };
     let mut y = y;
@@ -156,8 +156,8 @@ fn lines(svg: &mut String, class: &str, text: &str, width: f64, y: f64) -> f64 {
     y
 }
 
-/// Begins the picture with the plan's figures, which are its title and description as well, and returns
-/// the height of the last line.
+/// Begins the picture with the figures of the plan, which also serve as the picture's title and description, and
+/// returns the y coordinate of the last line.
 fn heading(svg: &mut String, plan: &Plan, times: Times<'_>, width: f64, height: f64) -> f64 {
     let winner = plan.winner.map_or_else(String::new, |winner| format!(" ({winner})"));
     let head = format!(

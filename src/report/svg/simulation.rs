@@ -49,8 +49,8 @@ fn colours(problem: &Problem) -> Vec<usize> {
     problem.ids().map(|chunk| colours[problem.place_in_chain(chunk).0.index()]).collect()
 }
 
-/// Draws both queues after each event of these steps of the simulation, as a self-contained SVG of at most
-/// this width in pixels, but at least 320.
+/// Draws both queues after each event of these steps of the simulation, as a self-contained SVG of at most `most`
+/// pixels in width, or 320 if `most` is less.
 #[must_use]
 pub fn simulation_svg(problem: &Problem, steps: Range<Step>, most: u32) -> String {
     let most = f64::from(most.max(320));

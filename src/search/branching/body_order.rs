@@ -24,7 +24,7 @@ fn width(item: &Item) -> f64 {
     f64::from(item.end - item.first)
 }
 
-/// The noise in the offsets of a guide, in parts of the limit, in one round after the other.
+/// The noise in the offsets of a guide, as a fraction of the limit; rounds use these values in turn.
 const STRAYS: [f64; 3] = [0.03, 0.08, 0.2];
 
 /// Writes the rank of every body in a round. Staircases come first. After the first lap, random
@@ -43,8 +43,8 @@ pub fn rank_bodies(inst: &Instance, round: u64, rank: &mut [u32]) {
     write_ranks(&order, rank);
 }
 
-/// Writes the rank of every body in a round: the lowest in another packing come first, with a little random
-/// noise; bodies that this packing does not have come anywhere.
+/// Writes the rank of every body in a round: bodies that lie lower in the guide come first, with a little random
+/// noise. Bodies that the guide does not place get a random rank.
 pub fn rank_by_guide(guide: &[Option<u64>], limit: u64, round: u64, rank: &mut [u32]) {
     let stray = STRAYS[usize::try_from(round / 2 % 3).unwrap_or(0)];
     let mut order: Vec<(f64, u32)> = Vec::with_capacity(guide.len());

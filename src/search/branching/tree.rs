@@ -20,14 +20,14 @@ use crate::search::{
 
 /// A choice that was made, and the alternatives.
 struct Frame {
-    /// The component.
+    /// The sections of the component: `left..right`.
     left: usize,
     right: usize,
     /// The frame whose choice made the component.
     parent: usize,
     /// The trail's length before the choice.
     mark: usize,
-    /// The candidates not tried yet.
+    /// The candidates that have not been tried: `next..end` in the list of the tree.
     next: usize,
     end: usize,
     pivot: Pivot,
@@ -129,8 +129,8 @@ impl Tree {
         self.frames.len() - 1
     }
 
-    /// Makes the next choice without a contradiction, at frame `at` or further back; returns the
-    /// component to pack then.
+    /// Makes the next choice that leads to no contradiction, at frame `at` or one further back. Returns
+    /// the component to pack next.
     fn advance(
         &mut self,
         valleys: &mut Valleys<'_>,

@@ -21,7 +21,7 @@ pub trait Packer {
         self.pack(Attempt { limit, seed }, &mut Meter::unwatched().part(0, last))
     }
 
-    /// No attempt below this height has a chance.
+    /// A height below which no attempt can succeed.
     fn floor(&self) -> u64;
 
     /// The height of the last packing, a multiple of the alignment.
@@ -51,7 +51,7 @@ pub struct Attempts<'a> {
     pub enough: u64,
 }
 
-/// Packs all bodies lower and lower than the best packing; the incumbent takes each packing. Returns the nodes.
+/// Packs all bodies below lower and lower limits, and records each packing on the incumbent. Returns the nodes.
 pub fn descend(
     incumbent: &Incumbent,
     attempts: Attempts<'_>,

@@ -28,8 +28,9 @@ const OTHER_LEVELS: [u128; 3] = [0, 32, 48];
 /// The limits of a first descent.
 const FIRST_LEVELS: [u128; 3] = [8, 32, 52];
 
-/// The bound has this many times the rounds of other limits. It has more if some bodies cannot move, because
-/// higher limits then make a packing hardly easier; but at first, no more than three quarters of the nodes.
+/// The limit at the bound gets this many times the rounds of other limits. It gets more if some bodies cannot
+/// move, because higher limits then hardly make packing easier; but in the first sweep, no more than three
+/// quarters of the nodes.
 pub const AT_BOUND: u64 = 2;
 const AT_BOUND_WITH_FIXED: u64 = 8;
 
@@ -66,8 +67,8 @@ impl Engine for FirstDescent {
     }
 }
 
-/// Improves the packing and the bound on the incumbent until they meet; returns the number of nodes. Threads other than
-/// the first, number 0, also continue from the results of others.
+/// Improves the packing and the bound of the incumbent until they meet; returns the number of nodes. Thread 0, the
+/// first, uses only its own results; other threads also continue from results that others record.
 pub fn tighten(inst: &Instance, thread: u64, incumbent: &Incumbent, meter: &mut Meter<'_>) -> u64 {
     let Snapshot { mut bound, mut best } = incumbent.snapshot();
     let levels = if thread == 0 { &LEVELS[..] } else { &OTHER_LEVELS };
@@ -89,7 +90,7 @@ pub fn tighten(inst: &Instance, thread: u64, incumbent: &Incumbent, meter: &mut 
             if level == 0 { (at_bound * share, last_at_bound) } else { (share, u64::MAX) };
         let verdict = rounds.decide(limit, rounds_now, &mut meter.part(0, last));
         match verdict {
-            // The same level is lower now.
+            // Stay at this level: its limit is lower now.
             Verdict::Packed => {
                 best = inst.height_of(rounds.offsets()).max(bound);
                 incumbent.packed(best, rounds.offsets());

@@ -1,4 +1,4 @@
-//! Meters: each ends a search once its nodes are spent or its caller ends it.
+//! Meters: a meter ends a search once its nodes are spent or its caller stops it.
 
 use crate::{
     Bytes,

@@ -1,4 +1,4 @@
-//! Control: spends the effort on limits in turn, in rounds, by several threads, and counts it.
+//! Control: spends the effort of a search. It tries limits in turn, restarts in rounds, runs threads and counts nodes.
 
 pub(super) mod descent;
 pub(super) mod limit_schedule;

@@ -5,10 +5,12 @@
 //! nodes, and each has another branching order, another branching rule and a little random noise.
 //! Rounds share their no-goods and counts of contradictions. A round that ends within its nodes,
 //! without a packing, proves that there is none, unless it places true sizes beside rounded ones. If
-//! there are staircases, rounds alternate with the disjunctive search. Bodies that cannot move stand in the way of the
-//! search from the beginning, which changes all of its branches. So half of the nodes goes to rounds in which fixed
-//! rectangles are items as the others are, and a branch ends where one of them comes to lie elsewhere: what packs a
-//! problem without pins often packs it with them.
+//! there are staircases, rounds alternate with the disjunctive search.
+//!
+//! Bodies that cannot move obstruct the search from its first node, which changes all of its branches. So if there
+//! are any, half of the nodes go to rounds with *pinned items*: fixed rectangles are placed like other items, and a
+//! branch ends as soon as one of them lies at another offset. A search that packs a problem without pins often packs
+//! it this way too.
 
 use crate::search::{
     Stage,
@@ -55,7 +57,7 @@ struct Pinned<'a> {
     rounds: u64,
     /// The highest limit to try.
     most: u64,
-    /// Under this limit and lower ones, there is no packing in which each pinned item rests on others.
+    /// The highest limit that was refuted for packings in which every pinned item rests on others.
     refuted: Option<u64>,
 }
 
@@ -233,7 +235,7 @@ impl<'a> Restarts<'a> {
         Verdict::NodeLimit
     }
 
-    /// The offsets of its last packing, by these numbers of bodies.
+    /// The offsets of the last packing, by body of the original instance; `numbers` maps bodies of this one to it.
     fn original_offsets(&self, numbers: &[u32]) -> Vec<u64> {
         let mut offsets = vec![0; numbers.len()];
         for (&number, &offset) in numbers.iter().zip(self.valleys.sky.offsets()) {
@@ -259,7 +261,7 @@ impl<'a> Restarts<'a> {
         self.valleys.sky.reset(limit);
         let verdict = self.tree.run(&mut self.valleys, &self.rank, &mut self.nogoods, meter);
         if verdict == Verdict::Refuted && self.inst.exact.is_some() {
-            // That is no proof for the true sizes. Count a whole round, so that the rounds end.
+            // This is no proof for the true sizes. Count the round as fully spent, so that the rounds come to an end.
             self.nogoods.clear();
             let rest = self.tree.last.saturating_sub(self.tree.nodes);
             self.tree.nodes += rest.min(meter.left(self.in_own_valleys()));

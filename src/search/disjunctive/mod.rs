@@ -31,8 +31,8 @@ use crate::search::{
     state::instance::{Fixed, Instance, Part},
 };
 
-/// The nodes of the first run if there are more bodies. It is short because the search of the
-/// valleys often suffices if only some bodies are staircases.
+/// The nodes of the first run if there are more than [`TINY`] bodies. It is short because the search
+/// of the valleys often suffices if only some bodies are staircases.
 const FIRST_RUN: u64 = 64;
 
 /// Some neighbouring gaps of a pair, by place, both ends included.
@@ -94,9 +94,8 @@ pub struct Disjunctive {
     tops: Vec<i64>,
     /// By body.
     offered: Vec<OffsetDomain>,
-    /// The most pairs that can lift a body, one after another, without a positive cycle. A longer
-    /// sequence repeats a body, with the same remainder where offsets are rounded up, and would go
-    /// on for ever.
+    /// The longest sequence of pairs, each lifting a body of the next, without a positive cycle. In a
+    /// longer sequence, a body repeats with the same residue, and the lifting would go on for ever.
     most_steps: usize,
     pairs: Vec<Pair>,
     /// By body.
@@ -279,8 +278,8 @@ impl Disjunctive {
         }
     }
 
-    /// Of the pairs that overlap at the lowest offsets, the one with the least freedom, and the
-    /// wider part of its gaps first. `None` if no pair overlaps.
+    /// Chooses a pair to decide: the one with the least freedom among those that overlap when all bodies
+    /// lie at their lowest offsets. The wider part of its gaps is tried first. `None` if no pair overlaps.
     fn choice(&self) -> Option<Choice> {
         let mut best: Option<Choice> = None;
         let mut least = f64::INFINITY;
@@ -403,8 +402,8 @@ impl Disjunctive {
         }
     }
 
-    /// Returns whether the bodies that must lie in a part of a section fit there, for all its
-    /// parts.
+    /// Returns whether, for every range of bytes in a section, the bodies that must lie in that range fit
+    /// there.
     fn fits(&mut self, section: usize) -> bool {
         let slices = &self.sections[section];
         self.work += (slices.len() * slices.len()) as u64 / 8;

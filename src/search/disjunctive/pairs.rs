@@ -1,6 +1,6 @@
 //! Pairs: the differences of offsets that keep two bodies apart.
 
-/// Problems with more pairs, or more meetings of two bodies on a section, are not searched.
+/// Problems with more pairs, or with more cases of two bodies on one section, are not searched.
 const MAX_PAIRS: usize = 5000;
 const MAX_MEETINGS: usize = 5_000_000;
 

@@ -1,16 +1,17 @@
 //! Ejection: bodies that do not fit below a limit eject others, which are placed again elsewhere.
 //!
 //! Under a limit, bodies are first placed from the most crowded section outwards, in both directions of time.
-//! Each is placed in the gap that it fills best, next to bodies that end at about the same time (before the
-//! crowd: begin), so that the space that they leave is in one piece. Bodies that fit into no gap wait. They are
-//! then placed one after the other, each where the bodies in its way weigh least; these are ejected, and fit into
-//! other gaps or wait in turn (ejection chains; Glover 1996). The weight of a body is its area, but a section
-//! counts by a high power of its live bytes: so in the end those that wait live in sections with room to spare.
-//! The weight grows each time a body has to wait. Now and then all placed bodies settle, upwards and then
-//! downwards, which brings the space between them together. Under the next lower limit, all bodies stay, but for
-//! those that end above it, which wait.
+//! Each is placed in the gap that it fills best, next to bodies that end at about the same time (or, before the most
+//! crowded section, begin at about the same time), so that the space that they leave is in one piece.
 //!
-//! Bodies that cannot move are never ejected. This suits problems with a little room to spare. It proves nothing,
+//! Bodies that fit into no gap wait. They are then placed one after the other, each where the bodies in its way weigh
+//! least. These are ejected, and either fit into other gaps or wait too (ejection chains; Glover 1996). The weight of a
+//! body is its area, with each section scaled by a high power of its live bytes, so that in the end the waiting bodies
+//! live in sections with room to spare. The weight of a body grows each time it finds no gap. Now and then, all placed
+//! bodies settle, upwards and downwards in turn, which merges the space between them. Under the next lower limit,
+//! only the bodies that end above it wait; all others stay.
+//!
+//! Bodies that cannot move are never ejected. The method suits problems with a little room to spare. It proves nothing,
 //! and it rarely finds packings without waste, which are left to the other searches.
 
 mod strip;
@@ -41,10 +42,10 @@ const LEVELS: [u64; 3] = [56, 60, 62];
 const PLACINGS_OF_LONG: u64 = 2;
 const PLACINGS: u64 = 32;
 
-/// No limit is higher.
+/// Attempts with a limit from here on are not made.
 const HIGH: i64 = 1 << 40;
 
-/// With more bodies, nothing is packed.
+/// Instances with this many bodies or more are not supported.
 const MAX_BODIES: usize = 1 << 22;
 
 /// The most pairs of bodies that share a section: placing all bodies once then takes 40 million nodes.
@@ -57,7 +58,7 @@ const SQUARINGS: usize = 5;
 /// The bits of the sum of all weights.
 const TOTAL_BITS: u32 = 44;
 
-/// No sum of weights reaches that of a body that cannot move.
+/// The weight of a body that cannot move, above every sum of other weights.
 const HEAVIEST: u64 = 1 << 62;
 
 /// A body that waits gains one in this many parts of its first weight.
@@ -92,13 +93,13 @@ pub struct Ejection {
     random: Random,
     /// By body of the strip: its offset in the last packing.
     packed: Option<Vec<Option<i64>>>,
-    /// Bodies that cannot move leave some body no place below it.
+    /// Below this height, bodies that cannot move leave some body no place.
     floor: i64,
 }
 
 impl Engine for Ejection {
-    /// If the pool is more than a percent above the bound, repacks all bodies, and lets those that do not fit eject
-    /// others. Nodes on top follow while that is so.
+    /// Repacks all bodies if the pool is more than a percent above the bound. The nodes on top are spent only while it
+    /// still is.
     fn run(&mut self, packing: &mut Packing<'_>, share: Share, monitor: &mut Monitor<'_>) -> u64 {
         let before = self.nodes();
         let first = self.share();
@@ -178,8 +179,8 @@ impl Ejection {
         self.limit - self.strip.aligned(self.strip.items[body].size)
     }
 
-    /// Places a body in the free gap that suits it best; returns false if there is none. With `again`, it will be
-    /// looked at again soon.
+    /// Places a body in the free gap that suits it best; returns false if there is none. `again` says that the body is
+    /// likely to be placed again soon, so that its clashes are kept.
     fn place(&mut self, body: usize, by: Match, again: bool) -> bool {
         self.strip.look_at(body, self.highest(body), again);
         self.strip.sort(End::Low);
@@ -188,7 +189,8 @@ impl Ejection {
         offset.is_some()
     }
 
-    /// The offset in a free gap that suits the body best that was looked at last, and whose blocks are sorted.
+    /// The best offset for a body in a free gap. The last look must have been at this body, with its blocks sorted by
+    /// their low ends.
     fn best_gap(&self, body: usize, by: Match) -> Option<i64> {
         let highest = self.highest(body);
         let item = self.strip.items[body];
@@ -235,8 +237,8 @@ impl Ejection {
         best.map(|(_, offset)| offset)
     }
 
-    /// Places a body, which has just been found to fit into no gap, where the bodies in its way weigh least; ejects
-    /// and returns these. Returns `None` if a body that cannot move is always in the way.
+    /// Places a body where the bodies in its way weigh least; ejects and returns these. [`place`](Self::place) must
+    /// have failed for it just before. Returns `None` if a body that cannot move is in the way at every offset.
     fn force(&mut self, body: usize, weights: &[u64]) -> Option<Vec<usize>> {
         let best = self.lightest(self.highest(body), weights)?;
         let blocks = self.strip.sorted(End::Low);
@@ -249,7 +251,7 @@ impl Ejection {
         Some(ejected)
     }
 
-    /// The offset at which the bodies in the way of the body that was looked at last weigh least.
+    /// The offset at which the bodies in the way weigh least, for the body of the last look.
     fn lightest(&mut self, highest: i64, weights: &[u64]) -> Option<i64> {
         self.strip.sort(End::High);
         let begins = self.strip.sorted(End::Low).peekable();
@@ -285,7 +287,7 @@ impl Ejection {
     }
 
     /// Moves all placed bodies up or down, one after the other, each as far as the others allow, until the search
-    /// must end. Of two staircases that interlock, the first is stopped by the other, which has not moved yet.
+    /// must end. If two staircases interlock, the first one to move is stopped by the other.
     fn settle(&mut self, up: bool, meter: &mut Meter<'_>) {
         let mut placed: Vec<(i64, usize)> = (self.order.iter())
             .filter_map(|&body| {
@@ -366,7 +368,7 @@ impl Packer for Ejection {
         if limit >= HIGH || self.limit < self.floor {
             return false;
         }
-        // Offsets, weights and waiting bodies are gone through.
+        // The loops over offsets, weights and waiting bodies.
         self.strip.work += 3 * self.strip.items.len() as u64;
         self.random = Random::new(attempt.seed);
         let Some(mut waiting) = self.begin(meter) else { return false };
@@ -490,8 +492,8 @@ fn weights(bodies: &[Body], live: &[u64], squarings: usize) -> Vec<u64> {
     bodies.iter().zip(areas).map(weight).collect()
 }
 
-/// The bodies from the most crowded section outwards: those that live there, by begin, and then the nearest first:
-/// those after it by begin, and those before it by end.
+/// The bodies from the most crowded section outwards: first those that live in it, by begin; then all others, the
+/// nearest first. The distance of a later body counts from its begin, that of an earlier one from its end.
 fn outwards(items: &[Item], peak: u32) -> Vec<usize> {
     let mut order: Vec<usize> = (0..items.len()).collect();
     order.sort_by_key(|&body| {

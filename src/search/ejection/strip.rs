@@ -1,6 +1,6 @@
 //! The strip: all bodies over time, some of them placed, and the heights at which these block a body.
 //!
-//! For a body that is looked at again, the offsets at which others overlap it are kept.
+//! For a body that is examined repeatedly, the differences of offsets at which others overlap it are cached.
 
 use std::slice;
 
@@ -9,16 +9,16 @@ use crate::search::{
     state::instance::{Item, Part},
 };
 
-/// The number of bodies between two lists of the bodies alive.
+/// One list of live bodies is kept for every this many bodies.
 const STRIDE: usize = 64;
 
 /// Sorting a block takes about as long as examining this many bodies.
 pub const WORK_PER_BLOCK: u64 = 2;
 
-/// No more clashes are kept than about this many, in 100 MB.
+/// About the most clashes that are cached; they take 100 MB.
 const MAX_KEPT: usize = 1 << 22;
 
-/// Offsets that are shifted by more places than this on average are not nearly in order.
+/// Insertion sort is given up once it has shifted offsets by more places than this on average.
 const MAX_SHIFTS: usize = 8;
 
 /// Offsets at which a placed body blocks another: those between `low` and `high`, both excluded.
@@ -54,19 +54,19 @@ struct Clash {
     body: u32,
 }
 
-/// The blocks of the body that was looked at last.
+/// The result of the last [`Strip::look_at`]: the blocks of its body.
 #[derive(Default)]
 struct Look {
     blocks: Vec<Block>,
     /// By [`End`]: that end of each block and the number of the block, once they are sorted.
     sorted: [Vec<(i64, u32)>; 2],
-    /// The highest offset to know.
+    /// The highest offset that was asked about: `most` of [`Strip::look_at`].
     most: i64,
 }
 
 /// All bodies by first section, some of them placed.
 pub struct Strip {
-    /// From the first section of a body to the last, and from its offset to its top.
+    /// By body: the smallest rectangle around it, from its first to its last section and from its offset to its top.
     pub items: Vec<Item>,
     /// The parts of each body that is more than a rectangle; no parts for all others.
     parts: Vec<Vec<Part>>,
@@ -79,7 +79,7 @@ pub struct Strip {
     pub offsets: Vec<Option<i64>>,
     /// The number of pairs of bodies that share a section.
     pub pairs: u64,
-    /// The number of bodies examined, and a multiple of the number of blocks sorted.
+    /// The work so far: bodies examined, plus [`WORK_PER_BLOCK`] for each block sorted.
     pub work: u64,
     /// By body: its clashes with all others; empty if they are not kept.
     clashes: Vec<Vec<Clash>>,
@@ -212,8 +212,8 @@ impl Strip {
         }
     }
 
-    /// Sorts the blocks of the last look by one of their ends: into about as many buckets as there are blocks, each for
-    /// a range of offsets, after which few are out of order.
+    /// Sorts the blocks of the last look by one of their ends: a bucket sort with about one bucket for each block, then
+    /// an insertion sort.
     pub fn sort(&mut self, end: End) {
         let Self { look: Look { blocks, sorted, most }, buckets, work, .. } = self;
         let sorted = &mut sorted[end as usize];

@@ -24,7 +24,7 @@ use crate::{
     },
 };
 
-/// The most nodes, so that a search without an end reaches the other searches.
+/// The most nodes, so that the other searches still run after one that would not end by itself.
 const MAX_NODES: u64 = 50_000_000;
 
 /// The default effort is this many times the effort of an unconstrained problem.
@@ -114,7 +114,7 @@ fn outlines(
     Some((outlines, alignment))
 }
 
-/// Sorts ranges, and makes one of those that overlap or touch.
+/// Sorts ranges and merges those that overlap or touch.
 fn merged(mut ranges: Vec<Range<Bytes>>) -> Vec<Range<Bytes>> {
     ranges.sort_unstable_by_key(|range| range.start);
     ranges.dedup_by(|next, last| {
@@ -125,9 +125,9 @@ fn merged(mut ranges: Vec<Range<Bytes>>) -> Vec<Range<Bytes>> {
     ranges
 }
 
-/// A body, if all its offsets are multiples of the alignment, its boxes follow each other without a
-/// break, and they need each of its bytes at some time: a byte that none needs must not lie in reserved
-/// bytes either.
+/// The outline of a body. `None` unless all its offsets are multiples of the alignment, its boxes follow each other
+/// without a break, and they need each of its bytes at some time: a byte that no box needs would not be kept clear of
+/// reserved ranges.
 fn outline(number: ChunkId, body: &Body, boxes: &[TimedBox], alignment: Bytes) -> Option<Outline> {
     let is_aligned = match body.fixed {
         Some(place) => place.offset.is_multiple_of(alignment),
@@ -147,7 +147,7 @@ fn outline(number: ChunkId, body: &Body, boxes: &[TimedBox], alignment: Bytes) -
     let mut segments: Vec<Segment> = boxes.iter().map(segment).collect::<Option<_>>()?;
     segments.sort_unstable_by_key(|segment| segment.begin);
     let follow = segments.is_sorted_by(|a, b| a.end == b.begin);
-    // A box that takes over the bytes of the one before it makes no staircase.
+    // A box with the same bytes as the box before it adds no part to the staircase.
     segments.dedup_by(|next, last| {
         let is_one = (last.end, last.low, last.high) == (next.begin, next.low, next.high);
         last.end = if is_one { next.end } else { last.end };

@@ -23,7 +23,7 @@ use crate::{
 /// The most nodes to spend on deciding whether the bodies of a bin fit, before more are assigned.
 const PROBE_NODES: u64 = 100;
 
-/// The most nodes of the first search, for a packing as low as the bound.
+/// The most nodes to search for a packing of a bin that is as low as the bound, before higher limits are tried.
 const FIRST_LOOK: u64 = 5000;
 
 /// Setting up the search for a bin takes as long as a node for each of this many pairs of bodies.
@@ -37,13 +37,13 @@ pub struct Assignment<'a> {
     instance: &'a PoolInstance<'a>,
     bins: Vec<Bin>,
     sections: Vec<Section>,
-    /// By body: the sections that it has bytes in, and how many.
+    /// By body: the sections that it has bytes in, each with the number of these bytes.
     loads: Vec<Vec<(usize, Bytes)>>,
     /// The bodies, in the order in which they are assigned.
     order: Vec<usize>,
-    /// By body: the bins that it may lie in, and the cost of its traffic there.
+    /// By body: the bins that it may lie in, each with the cost of its traffic there.
     choices: Vec<Vec<Choice>>,
-    /// By place in the order: the least cost of the bodies from there on.
+    /// By position in the order: the least cost of the bodies from there on.
     rest: Vec<u128>,
     /// By body: its bin, while it is assigned.
     bin_of: Vec<Option<usize>>,
@@ -51,7 +51,7 @@ pub struct Assignment<'a> {
     filled: Vec<Filled>,
     cost: u128,
     shelves: HashMap<(usize, Vec<usize>), Shelf>,
-    /// The pairs of bodies in the shelves.
+    /// The number of pairs of bodies in the shelves.
     pairs: usize,
     best: Option<(Vec<u128>, Vec<Place>)>,
     /// A lower bound of the size, if there is one pool.
@@ -61,7 +61,7 @@ pub struct Assignment<'a> {
     nodes: u64,
     /// The number of assignments tried.
     work: u64,
-    /// True if some branch was not searched to its end.
+    /// True if some branch was not searched completely.
     is_cut: bool,
     is_stopped: bool,
 }
@@ -84,7 +84,7 @@ struct Filled {
 }
 
 impl<'a> Assignment<'a> {
-    /// `None` if this alone takes more than the budget, or the search must stop.
+    /// Sets up the search. Returns `None` if the set-up alone exceeds the budget, or the search must stop.
     pub fn new(
         instance: &'a PoolInstance<'a>,
         best: Option<&Packed>,
@@ -145,8 +145,8 @@ impl<'a> Assignment<'a> {
             rest[at] = rest[at + 1].saturating_add(least);
         }
         let filled = Filled { loads: vec![0; sections.len()], ..Filled::default() };
-        // Buffers are alike only if their size is a multiple of each alignment. Otherwise the search
-        // may skip one that matters, and proves nothing.
+        // Empty buffers are interchangeable only if their size is a multiple of each alignment. Otherwise the search
+        // may skip a buffer that matters, and so proves nothing.
         let divides = |body: &Body| {
             body.pools.iter().all(|allowed| {
                 let largest = instance.pools[allowed.pool.index()].largest;
@@ -191,13 +191,13 @@ impl<'a> Assignment<'a> {
         self.assign(0, monitor);
     }
 
-    /// Assigns the bodies from a place in the order on.
+    /// Assigns the bodies from position `at` of the order on.
     fn assign(&mut self, at: usize, monitor: &mut Monitor<'_>) {
         let Some(&body) = self.order.get(at) else { return self.pack(monitor) };
         let mut had_empty = vec![false; self.instance.pools.len()];
         for choice in self.choices[body].clone() {
             let Choice { bin, cost } = choice;
-            // Empty buffers of one pool are alike.
+            // Empty buffers of one pool are interchangeable: one is enough.
             let Bin { pool, room, .. } = self.bins[bin];
             let is_alike = self.filled[bin].count == 0
                 && self.instance.bodies[body].fixed.is_none()
@@ -320,7 +320,7 @@ impl<'a> Assignment<'a> {
         verdict
     }
 
-    /// Packs the bins when all bodies have one, those of the pools that matter most first.
+    /// Packs the bins once every body has one. Bins of the pools that matter most come first.
     fn pack(&mut self, monitor: &mut Monitor<'_>) {
         if self.pairs > MAX_PAIRS {
             self.shelves.clear();
@@ -359,7 +359,8 @@ impl<'a> Assignment<'a> {
         }
     }
 
-    /// The least size of a bin, or the least found; `None` if none of at most `most` bytes was found.
+    /// The smallest size that was found for a bin; `None` if no packing of at most `most` bytes was found. It is the
+    /// smallest that exists unless the search was cut short.
     fn lowest(&mut self, bin: usize, most: Bytes, monitor: &mut Monitor<'_>) -> Option<Bytes> {
         if self.filled[bin].count == 0 {
             return Some(0);

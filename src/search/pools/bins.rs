@@ -27,8 +27,8 @@ impl Bin {
         instance.pools.len() + rows * instance.bodies.len()
     }
 
-    /// All bins, by pool. A pool of buffers has as many as bodies that may lie in it, and those of
-    /// pins.
+    /// All bins, by pool. A pool of buffers has as many bins as there are bodies that may lie in it, and the buffers
+    /// that bodies are pinned in.
     pub fn all(instance: &PoolInstance<'_>) -> Vec<Self> {
         let mut bins = Vec::new();
         for (pool, entry) in instance.pools.iter().enumerate() {

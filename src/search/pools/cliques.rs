@@ -1,9 +1,10 @@
-//! A bound for one pool in which chunks need no bytes for a while: bodies any two of which need all of their bytes at
-//! some time lie side by side, even if they are never all alive together.
+//! A bound for one pool in which some chunks need no bytes for a while. If every two bodies of a set need all of their
+//! bytes at some common time, the bodies of the set lie side by side, even if they are never all alive together.
 //!
-//! **Idea.** The heaviest such set is a clique of a graph, found by branch and bound. Bodies that need not lie side by
-//! side with each other have one *colour*, and a clique has one body of each colour at most, so the heaviest bodies of
-//! all colours together weigh no less than any clique. Every clique found is a bound, so the search may end at any time.
+//! **Idea.** The heaviest such set is a maximum-weight clique of a graph, found by branch and bound. Bodies that need
+//! not lie side by side get the same *colour*. A clique has at most one body of each colour, so the heaviest bodies of
+//! all colours together weigh no less than any clique. Every clique found is a bound, so the search may end at any
+//! time.
 //!
 //! **Source.** Weighted colours as in Babel, *A fast algorithm for the maximum weight clique problem*, 1994.
 
@@ -12,7 +13,7 @@ use crate::{
     sets::{full, insert, narrow, remove, words},
 };
 
-/// The words of sets that are examined: some hundredths of a second of work.
+/// The most words of bit sets to examine, which takes some hundredths of a second.
 const MAX_WORK: usize = 40_000_000;
 
 /// Which bodies must lie side by side, and what each weighs. Heavier bodies come first.
@@ -24,8 +25,8 @@ pub struct Graph {
 /// A set of bodies, a bit for each.
 type Set = Vec<u64>;
 
-/// A state of the search: a clique, and the bodies that lie beside all of it, each with a bound on the weight of those
-/// of them that come before it in this list, and its own.
+/// A state of the search: a clique, and the list of the bodies that lie beside all of its bodies. Each comes with a
+/// bound on the weight that it and the bodies before it in the list can add.
 struct State {
     weight: Bytes,
     open: Set,

@@ -3,7 +3,7 @@
 //! A plan gives every body a pool and an offset in it. Which body lies in which pool is decided by branch and
 //! bound, the bodies with the most to save first; once that is decided, pools do not depend on each other,
 //! and the disjunctive search packs each as low as possible. Pins and reserved ranges are bodies that cannot
-//! move. A pool of buffers is a row of small pools, alike until they are used.
+//! move. A pool of buffers is a row of small pools, which are interchangeable while they are empty.
 //!
 //! | module | idea |
 //! | --- | --- |
@@ -39,7 +39,8 @@ use crate::{
     },
 };
 
-/// Problems with more pools and buffers are not searched, because the loads of each are kept.
+/// Problems with more pools and buffers are not searched, because the search stores the load of each section for every
+/// one of them.
 const MAX_BINS: usize = 2000;
 
 /// The nodes of a search if the caller sets no limit.

@@ -1,10 +1,10 @@
 //! Ejection where pairs of bodies clash: on several streams, where no steps tell which bodies are alive together, and
 //! in one pool with holes, windows or parts.
 //!
-//! Under a limit, the bodies of the last packing stay, but for those that end above it, which wait. They are placed one
-//! after the other, the heaviest first, each where the bodies in its way weigh least; these are ejected and wait in
-//! turn (ejection chains; Glover 1996). The weight of a body is its extent, times the bodies that it clashes with,
-//! times one more than it was ejected.
+//! Under a limit, the bodies of the last packing that end above the limit wait; all others stay. The waiting bodies are
+//! placed one after the other, the heaviest first, each where the bodies in its way weigh least. These are ejected, and
+//! then wait too (ejection chains; Glover 1996). The weight of a body is its extent, times the number of bodies that it
+//! clashes with, times one more than the number of times that it was ejected.
 
 use crate::search::sizes::{MAX_CLASHES, WORK_PER_NODE};
 use std::{borrow::Cow, collections::BinaryHeap};
@@ -34,29 +34,30 @@ use crate::{
 /// The limits to try, in 64ths of the gap between the bound and the best packing.
 const LEVELS: [u64; 4] = [32, 48, 56, 60];
 
-/// A first attempt has this many times the nodes that placing all bodies takes.
+/// A first attempt gets this many times the nodes that it takes to place all bodies.
 const PLACINGS: u64 = 20;
 
-/// On one stream, the nodes on top of the effort are spent until the pool exceeds the bound by no more than one in this
-/// many bytes.
+/// On one stream, the nodes on top of the effort are spent until the pool exceeds the bound by at most the bound
+/// divided by this.
 const NEAR: Bytes = 400;
 
 /// The most nodes on top of the effort, which take about a second.
 const MAX_ON_TOP: u64 = 750_000;
 
-/// All pairs of more boxes are too many to look at.
+/// Problems with more boxes are not packed, because all pairs of boxes are compared.
 const MAX_BOXES: usize = 4000;
 
-/// Offsets and their differences are signed.
+/// Bodies whose packing could reach this height are not packed, because offsets and their differences must fit in
+/// `i64`.
 const HIGHEST: Bytes = 1 << 60;
 
 /// Ranges that are examined in the time of a node.
 const CLASHES_PER_NODE: u64 = 16;
 
-/// No body weighs more, so that sums of weights fit in 64 bits.
+/// The largest weight of a body that was never ejected, so that sums of weights fit in 64 bits.
 const HEAVIEST: u64 = 1 << 43;
 
-/// Bodies of which each may clash with some others.
+/// Ejection for bodies each of which may clash with some others.
 pub struct Pairwise<'a> {
     instance: &'a PoolInstance<'a>,
     clashes: Cow<'a, Clashes>,
@@ -64,14 +65,15 @@ pub struct Pairwise<'a> {
     packed: Vec<i64>,
     /// By body: its offset, unless it waits.
     offsets: Vec<Option<i64>>,
-    /// By body: see [`weight`](Self::weight), times one more than it was ejected.
+    /// By body: its [`weight`](Self::weight), times one more than the number of times that it was ejected.
     weights: Vec<u64>,
     nodes: u64,
     seed: u64,
 }
 
 impl<'a> Pairwise<'a> {
-    /// `None` if there are several pools, pins, reserved ranges or overlaps, or too many or too large bodies.
+    /// Returns `None` if there are several pools, pins, reserved ranges or overlaps, or if there are too many bodies,
+    /// or too large ones.
     pub fn new(instance: &'a PoolInstance<'a>) -> Option<Self> {
         let ([pool], bodies) = (instance.pools, instance.bodies) else { return None };
         let is_free = bodies.iter().all(|body| body.fixed.is_none() && body.pools.len() == 1);
@@ -109,7 +111,7 @@ impl<'a> Pairwise<'a> {
         })
     }
 
-    /// A lower bound of the pool, in bytes: this one, or the bytes of bodies any two of which lie side by side.
+    /// A lower bound of the pool, in bytes: `bound`, or if more, the bytes of bodies any two of which lie side by side.
     pub fn bound(&self, bound: Bytes) -> Bytes {
         let bodies = self.instance.bodies;
         let sizes: Vec<(Bytes, Bytes)> =
@@ -123,7 +125,7 @@ impl<'a> Pairwise<'a> {
             };
             clashes.filter(is_whole).map(move |clash| (clash.other, body))
         };
-        // The bytes and the cells of the alignment have heaviest sets of their own.
+        // The set that is heaviest in bytes need not be the one that is heaviest in cells of the alignment.
         let heaviest = |size: fn(&(Bytes, Bytes)) -> Bytes| {
             let weights: Vec<Bytes> = sizes.iter().map(size).collect();
             Graph::new(&weights, (0..bodies.len()).flat_map(beside)).heaviest(0)
@@ -160,7 +162,7 @@ impl<'a> Pairwise<'a> {
         on_top(self.share(), MAX_ON_TOP, limits)
     }
 
-    /// Packs all bodies below lower and lower limits, until there are this many nodes, or the pool is small enough.
+    /// Packs all bodies below lower and lower limits, until this many nodes are spent or the pool is small enough.
     fn descend(
         &mut self,
         best: &mut Packed,
@@ -211,8 +213,8 @@ impl<'a> Pairwise<'a> {
         allowed.round_up(offset.max(0).cast_unsigned()).map_or(i64::MAX, u64::cast_signed)
     }
 
-    /// Places a body below a limit, where the bodies in its way weigh least; `None` if it is too large, or else the
-    /// ejected bodies.
+    /// Places a body below a limit, where the bodies in its way weigh least, and returns those, which are ejected;
+    /// `None` if the body is too large.
     fn place(&mut self, body: usize, limit: i64) -> Option<Vec<usize>> {
         let highest = limit - self.extent(body);
         let lowest = self.round_up(body, 0);
@@ -222,7 +224,7 @@ impl<'a> Pairwise<'a> {
         let clashes = &self.clashes.0[body];
         self.nodes += nodes(clashes.len());
         let modulus = self.instance.bodies[body].pools[0].modulus.cast_signed();
-        // The weights of the bodies in the way change where these ranges begin and end.
+        // The weight of the bodies in the way changes at the ends of these ranges.
         let mut changes: Vec<(i64, u64, bool)> = Vec::with_capacity(2 * clashes.len());
         let mut tried = vec![lowest];
         for clash in clashes {

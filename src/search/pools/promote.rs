@@ -18,10 +18,11 @@ use crate::{
 /// Packing a body takes as long as this many nodes.
 const NODES_PER_BODY: u64 = 2;
 
-/// Packing a body of more boxes takes longer.
+/// Packing a body takes longer only if it has more boxes than this, on average.
 const BOXES_PER_BODY: usize = 8;
 
-/// Boxes are not looked at where the clashes of all pairs of bodies are known, but all chunks get an offset.
+/// As [`BOXES_PER_BODY`], where the clashes of all pairs of bodies are known: then boxes cost time only when their
+/// chunks get their offsets.
 const BOXES_PER_BODY_OF_PAIRS: usize = 64;
 
 /// Improves a packing until the budget is spent; returns the nodes.

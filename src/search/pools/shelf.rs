@@ -27,7 +27,7 @@ pub struct Interval {
     pub high: Bytes,
 }
 
-/// Intervals any two of which may be alive together; with one stream, those of a step.
+/// Intervals any two of which may be alive together; with one stream, the intervals alive in one step.
 pub type Section = Vec<Interval>;
 
 /// The sections of a problem: with one stream, one for each step where bytes begin to be needed. `None` if the
@@ -58,7 +58,8 @@ pub fn sections(
     Some(sections.into_iter().map(|section| section.into_iter().map(interval).collect()).collect())
 }
 
-/// The intervals that are alive when one begins, for each, by comparing all with all. `None` if the search must stop.
+/// For each interval, the intervals that are alive when it begins, found by comparing all with all. `None` if the
+/// search must stop.
 fn alive_together(
     intervals: &[(usize, TimedBox)],
     monitor: &mut Monitor<'_>,
@@ -70,8 +71,8 @@ fn alive_together(
     intervals.iter().map(|(_, cut)| (!monitor.must_stop()).then(|| alive_at(&cut.begin))).collect()
 }
 
-/// The intervals that are alive in each step in which one begins, on one stream. `None` if the search must stop, or if
-/// these are too many.
+/// On one stream: for each step in which an interval begins, the intervals that are alive in it. `None` if the search
+/// must stop, or if their lists are too long to store.
 fn alive_in_steps(
     intervals: &[(usize, TimedBox)],
     monitor: &mut Monitor<'_>,
@@ -161,7 +162,7 @@ impl Shelf {
     }
 }
 
-/// The search for a shelf; `None` if numbers or pairs are too large for it, or the search must stop.
+/// The search for a shelf; `None` if sizes are too large or pairs too many for it, or the search must stop.
 fn pack(
     instance: &PoolInstance<'_>,
     sections: &[Section],

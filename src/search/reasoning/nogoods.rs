@@ -1,18 +1,18 @@
 //! No-goods: a table of states that no packing continues.
 //!
 //! The key is the fingerprint of a component of the problem: the bodies left and the room above
-//! each section. Room is counted from the limit down, so that a no-good serves later rounds and
-//! other limits as well.
+//! each section. Room is counted from the limit down, so that a no-good also holds in later rounds and
+//! under other limits.
 
 #![allow(clippy::cast_possible_truncation, reason = "a part of a hash is a hash")]
 
 use crate::search::state::fingerprint::Fingerprint;
 
-/// A set of fingerprints that forgets when it is full.
+/// A set of fingerprints of limited size: a hash table in which a new key may overwrite an old one.
 #[derive(Clone, Debug)]
 pub struct Nogoods {
-    /// A power of two of slots; a key lies in one of [`WAYS`] slots from where its sum points.
-    /// The default fingerprint is an empty slot.
+    /// The slots, a power of two, in groups of [`WAYS`]. A key lies in a slot of the group that its sum selects
+    /// (set-associative). The default fingerprint marks an empty slot.
     slots: Vec<Fingerprint>,
     used: usize,
     /// The most slots.
@@ -28,7 +28,8 @@ impl Nogoods {
         Self::one_of(1)
     }
 
-    /// Creates one of this many tables, which together are no larger than one alone.
+    /// Creates a table that is one of `tables`, so small that all of them together take no more memory than a single
+    /// table may.
     pub fn one_of(tables: usize) -> Self {
         Self { slots: vec![Fingerprint::default(); 1 << 12], used: 0, most: MOST / tables }
     }
@@ -52,7 +53,7 @@ impl Nogoods {
     fn put(&mut self, key: Fingerprint) {
         let free = self.places(key).find(|&at| self.slots[at] == Fingerprint::default());
         self.used += usize::from(free.is_some());
-        // If all are taken, the other half of the key chooses the slot to replace.
+        // If all slots of the group are taken, the other half of the key chooses the one to overwrite.
         let at = free.or_else(|| self.places(key).nth(key.xor as usize % WAYS));
         if let Some(at) = at {
             self.slots[at] = key;

@@ -20,7 +20,7 @@ pub enum BranchRule {
     Faults,
 }
 
-/// The number of contradictions that every section starts with.
+/// The number of contradictions that every section is credited with from the start.
 const FAULTS_FROM_START: u64 = 300;
 
 impl BranchRule {
@@ -51,7 +51,7 @@ pub struct Pivot {
     pub right: usize,
     pub floor: u64,
     pub section: usize,
-    /// The least rise of the floor if nothing rests on it; `None` if the section cannot waste that
+    /// The least amount by which the floor rises if nothing rests on it; `None` if the section cannot waste that
     /// much.
     pub waste: Option<u64>,
     pub urgency: Urgency,

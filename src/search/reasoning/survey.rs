@@ -17,7 +17,7 @@ pub struct Cell {
     small_right: u64,
     /// The number of distinct bodies that may rest on the floor.
     pub count: u32,
-    /// The exclusive or of their numbers: if there is one body, its number.
+    /// The exclusive or of the numbers of these bodies: if there is only one, its number.
     pub which: u32,
 }
 
@@ -28,13 +28,13 @@ const BLANK: Cell =
 pub struct Survey {
     /// By section; blank between uses.
     pub cells: Vec<Cell>,
-    /// No item rests between the floor and this height, unless it could rest on the floor.
+    /// Between the floor and this height, only items rest that could also rest on the floor.
     pub clear: u64,
     /// No part of a staircase left in the valley is smaller.
     thin: u64,
     /// True if an item would fit into waste.
     pub dominated: bool,
-    /// Items examined, in all surveys.
+    /// Items and staircases examined, in all surveys.
     work: u64,
     examined: SectionsExamined,
 }
@@ -56,7 +56,8 @@ impl Survey {
         self.work + self.examined.get() / 4
     }
 
-    /// Surveys a valley, or a basin that is not a valley, where every item inside may find a floor.
+    /// Surveys a valley, or a basin that is not a valley. In such a basin, every item inside counts as one that may
+    /// rest on the floor.
     pub fn fill(&mut self, sky: &Skyline<'_>, v: Valley, is_valley: bool) {
         let items = &sky.inst.items;
         self.clear = u64::MAX;

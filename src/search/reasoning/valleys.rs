@@ -3,8 +3,8 @@
 //! An item that covers a section of a valley either lies wholly inside it, and may rest on its
 //! floor, or crosses a bank, and lies no lower than the lower bank. So, over any section of any
 //! valley, the next body is one of few, or there is waste on the floor. The search branches on
-//! exactly that, over the section with the fewest ways to continue; it need not be the lowest, and
-//! independent places are never permuted.
+//! exactly that, over the section with the fewest ways to continue. This section need not be the lowest, and bodies
+//! that do not affect each other are not tried in every order.
 //!
 //! Conclusions that need no branching:
 //!
@@ -26,7 +26,7 @@ use crate::search::reasoning::{
 };
 use crate::search::{Stage, state::skyline::Skyline};
 
-/// Basins of more sections are not examined: it costs more than it saves.
+/// Basins of more sections are not examined, because that costs more than it saves.
 const WIDE: usize = 64;
 
 /// The conclusions from a valley.
@@ -227,7 +227,7 @@ impl<'a> Valleys<'a> {
         conclusion
     }
 
-    /// Examines the basin of the lower bank beside a section's basin.
+    /// Examines the basin of the run that forms the lower bank of a section's basin.
     fn examine_bank(&mut self, x: usize) -> Conclusion {
         let sky = &self.sky;
         let v = Valley::around(sky, run_of(sky, x));

@@ -1,8 +1,8 @@
 //! True sizes beside rounded ones.
 //!
-//! The search over rounded sizes meets few different floors. Beside it, every item is placed with its true
-//! size, as low as those before it allow, and a branch ends as soon as the true sizes exceed the true
-//! limit. So a packing that is found is one of true sizes; but if none is found, there may still be one.
+//! With rounded sizes, the search meets few different floors. In parallel, every item is placed with its true
+//! size, as low as the items before it allow, and a branch ends as soon as the true sizes exceed the true
+//! limit. So every packing that is found is valid for the true sizes; but if none is found, there may still be one.
 
 use crate::Bytes;
 use crate::search::state::instance::{ExactSizes, Item};

@@ -1,4 +1,4 @@
-//! The problem as the search sees it: time cut into sections, and bodies that cover them.
+//! The problem in the form that the search works on: time cut into sections, and bodies that cover them.
 //!
 //! A section stands for a run of steps whose set of live chunks is contained in that of no other section. The
 //! set of every step is contained in that of some section, so bodies that fit in all sections fit in all
@@ -135,7 +135,7 @@ pub struct Instance {
     pub staircases: Vec<Staircase>,
     /// The number of sections.
     pub sections: usize,
-    /// Bytes per unit.
+    /// The size of a unit in bytes.
     pub unit: Bytes,
     /// Offsets are multiples of this, in units.
     pub align: u64,
@@ -197,8 +197,8 @@ impl Instance {
         Self::rounded_within(problem, roots, 1, budget)
     }
 
-    /// Creates the instance with all sizes and inner offsets rounded to the nearest multiple of a
-    /// grain, sizes to one grain at least. Its packings need not be packings of the problem.
+    /// Creates the instance with all sizes and inner offsets rounded to the nearest multiple of `grain` bytes, sizes to
+    /// at least one grain. Its packings need not be packings of the problem.
     pub fn rounded(problem: &Problem, roots: &[ChunkId], grain: Bytes) -> Self {
         Budget::unlimited(|budget| Self::rounded_within(problem, roots, grain, budget))
     }
@@ -294,7 +294,7 @@ impl Instance {
             .chain(offsets)
             .fold(alignment * u64::from(ragged), gcd)
             .max(1);
-        // Section k ends at closes[k], and holds what begins before and ends no earlier.
+        // Section k ends at closes[k]. It holds the segments that begin before this step and do not end earlier.
         let section =
             |step| u32::try_from(closes.partition_point(|&c| c <= step)).unwrap_or(u32::MAX);
         let part = |s: &Segment| Part {
@@ -411,7 +411,7 @@ fn rectangles(problem: &Problem, root: ChunkId) -> Vec<Segment> {
     segments
 }
 
-/// The steps at which sections end: a section closes at an end that follows a begin.
+/// The steps at which sections end: a section closes at the first end of a segment after a begin.
 fn closes(bodies: &[Outline]) -> Vec<Step> {
     let segments = || bodies.iter().flat_map(|b| &b.segments);
     // At one step, ends (false) come before begins (true).

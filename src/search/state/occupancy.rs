@@ -1,9 +1,9 @@
 //! Occupancy: the bytes taken over each run of steps, for first packings of 10^5 bodies and more.
 //!
-//! It is a range tree over time; its places are the runs of steps between two begins. A segment
-//! lies on the fewest nodes that make up its lifetime. Each node keeps the bytes of the segments
-//! that lie on it, and the bytes of all that lie on it or below, so O(log n) nodes determine
-//! whether bytes are free over a lifetime. In a good packing these bytes are few runs without
+//! It is a segment tree over time; its leaves are the runs of steps between two begins. A segment
+//! is stored at the fewest nodes that make up its lifetime. Each node keeps the bytes of the segments
+//! stored at it, and the bytes of all segments stored at it or below, so O(log n) nodes determine
+//! whether bytes are free over a lifetime. In a good packing these bytes form a few runs without
 //! holes, however many bodies they come from.
 
 use crate::{
@@ -26,7 +26,7 @@ struct Node {
 pub struct Occupancy {
     /// The steps at which anything begins, ascending.
     begins: Vec<Step>,
-    /// By node of a range tree over them.
+    /// The nodes of a segment tree over `begins`.
     nodes: Vec<Node>,
     /// The number of runs examined.
     pub work: u64,
@@ -72,8 +72,9 @@ impl Occupancy {
         lowest.unwrap_or(Bytes::MAX)
     }
 
-    /// The lowest offset from `base` on at which a body is clear of all that is taken. `round_up`
-    /// raises an offset to the next allowed one; `None` if there is none.
+    /// The lowest offset from `base` on at which a body is clear of all that is taken. `base` must be allowed.
+    /// `round_up` raises an offset to the next allowed one, and returns `None` if there is none; then so does this
+    /// function.
     pub fn lowest_from(
         &mut self,
         segments: &[Segment],
@@ -125,7 +126,7 @@ impl Occupancy {
         some.chain(above(leaves, first, last).map(|node| &self.nodes[node].whole))
     }
 
-    /// The first and the last place of a segment's life.
+    /// The first and the last leaf of a segment's life.
     fn places(&self, segment: &Segment) -> (usize, usize) {
         let first = self.begins.partition_point(|&begin| begin < segment.begin);
         let end = self.begins.partition_point(|&begin| begin < segment.end);

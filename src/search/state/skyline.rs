@@ -5,8 +5,8 @@
 //! below one. A part of a staircase may hang above the floor; it is then *reserved*: the sections
 //! below it continue to fill, and when the floor meets a reserved part, it jumps to its top.
 //!
-//! The *slack* of a section is what it can still waste. Placing changes no slack; only raising a
-//! floor does. Every change is recorded on a trail, so that undoing costs what the change cost.
+//! The *slack* of a section is the number of units that it can still waste. Placing a body changes no slack; only
+//! raising a floor does. Every change is recorded on a trail, so that undoing a change takes no longer than making it.
 
 mod pins;
 
@@ -46,11 +46,11 @@ enum Undo {
 /// A partial packing. Bodies that are not placed are *left*.
 pub struct Skyline<'a> {
     pub inst: &'a Instance,
-    /// Nothing may end higher.
+    /// No body may end above this height.
     limit: u64,
     /// By section.
     floor: Vec<u64>,
-    /// By section: the floor when something was last placed; from there to the floor is waste.
+    /// By section: the floor when something was last placed. All between this height and the floor is waste.
     base: Vec<u64>,
     /// By section: the sum of the sizes of the items that are left.
     items_left: Vec<u64>,
@@ -135,7 +135,7 @@ impl<'a> Skyline<'a> {
         sky
     }
 
-    /// Undoes everything and starts under another limit, with the bodies that cannot move in place.
+    /// Undoes everything and starts again under another limit, with all immovable bodies placed.
     /// If sizes are rounded, the limit is one of true sizes.
     pub fn reset(&mut self, limit: u64) {
         self.undo(0);
@@ -277,7 +277,7 @@ impl<'a> Skyline<'a> {
         }
     }
 
-    /// Places a staircase, resting or hanging.
+    /// Places a staircase at an offset, whether it rests on a floor or hangs above it.
     pub fn hang(&mut self, body: u32, offset: u64) {
         self.offsets[body as usize] = offset;
         let inst = self.inst;
@@ -427,7 +427,8 @@ impl<'a> Skyline<'a> {
         all
     }
 
-    /// The limit, if items are pinned: their offsets count from the bottom, and the room from the top.
+    /// A fingerprint of the limit if items are pinned, because their offsets count from the bottom, but the room from
+    /// the top.
     fn of_pins(&self) -> Fingerprint {
         if !self.has_pins() {
             return Fingerprint::default();

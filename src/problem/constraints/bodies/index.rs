@@ -1,5 +1,5 @@
-//! The chunks of a large body, or its boxes, by their bytes and by their lives, to find those that share bytes
-//! with others while both are alive, without a look at all of them.
+//! An index of chunks or boxes by bytes and by lifetime. It finds those that may share bytes with another one while
+//! both are alive, without comparing all of them.
 
 use std::{collections::BTreeSet, ops::Range};
 
@@ -21,7 +21,7 @@ impl Index {
         self.steps.add(one, steps);
     }
 
-    /// Those that share bytes with this range and are alive in some of the steps, and a few more.
+    /// The entries that share bytes with `bytes` and are alive in some of `steps`, and a few others.
     pub(in crate::problem::constraints) fn near(
         &self,
         bytes: &Range<i128>,
@@ -31,8 +31,8 @@ impl Index {
     }
 }
 
-/// Ranges of numbers. Ranges of about the same length are sorted by their starts, so those that
-/// share a number with another range lie side by side.
+/// An index of ranges. Ranges whose lengths have the same binary logarithm are sorted by their starts, so those
+/// that overlap a given range lie side by side.
 #[derive(Clone, Debug, Default)]
 struct Ranges {
     /// By binary logarithm of the length.
@@ -48,7 +48,7 @@ impl Ranges {
         self.logarithms |= 1 << log;
     }
 
-    /// Those whose ranges share numbers with this one, and a few more.
+    /// The entries whose ranges overlap this one, and a few others.
     fn near(&self, range: &Range<i128>) -> impl Iterator<Item = usize> {
         let (low, high) = (range.start, range.end);
         let logarithms = (0..u128::BITS).filter(|log| self.logarithms >> log & 1 == 1);
@@ -57,7 +57,7 @@ impl Ranges {
     }
 }
 
-/// The elements of the shorter one of two sequences, with about as many steps of the other one.
+/// The elements of the shorter of two iterators. Reads about as many elements of the longer one.
 fn shorter<T>(mut a: impl Iterator<Item = T>, mut b: impl Iterator<Item = T>) -> Vec<T> {
     let (mut of_a, mut of_b) = (Vec::new(), Vec::new());
     loop {

@@ -1,9 +1,9 @@
-//! Clocks on several streams that contradict each other.
+//! Finds clocks on several streams that contradict each other.
 //!
-//! What begins after an operator is over begins after all that the operator waited for, too: so do the clocks of every
-//! program. An overwriter relies on it. While it is written, its bytes are those that the overwritten chunk needs, and
-//! so they are free of all others. A chunk that begins after the overwritten one is over, but in other clocks not
-//! after the overwriter was written, could take the same bytes.
+//! In every program, what begins after an operator is over also begins after everything that this operator waited for.
+//! Overwrites rely on this: while an overwriter is written, its bytes still belong to the overwritten chunk, so no
+//! other chunk lies there. If the clocks contradict each other, a chunk may begin after the overwritten chunk is over
+//! but not after the overwriter was written, and could take the same bytes.
 
 use crate::{
     Step,
@@ -13,12 +13,12 @@ use crate::{
     },
 };
 
-/// For each stream, the steps after those in which requested overwriters are written, in order; and by step, the
-/// earliest begin, stream by stream, of the chunks that begin at that step of the stream or later.
+/// By stream: the steps at which requested overwriters have been written, ascending; and for each of them, the earliest
+/// begin, entry by entry, of all chunks that begin at that step of the stream or later.
 pub(super) struct Later(Vec<(Vec<Step>, Vec<Clock>)>);
 
 impl Later {
-    /// Empty with one stream.
+    /// Collects the steps of all requests. Empty if there is one stream or no request.
     pub(super) fn than(view: &View<'_>, requests: &[Request]) -> Self {
         let streams = view.constraints.streams;
         if streams == 1 || requests.is_empty() {
@@ -61,7 +61,7 @@ impl Later {
     }
 }
 
-/// Takes the earlier entries of two clocks.
+/// Lowers each entry of a clock to that of another, if it is earlier.
 fn merge(clock: &mut Clock, other: &Clock) {
     for (own, &other) in clock.iter_mut().zip(other) {
         *own = other.min(*own);

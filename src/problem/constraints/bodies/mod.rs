@@ -40,7 +40,8 @@ const MAX_LINES: usize = 8;
 /// All steps in which a chunk may be alive.
 pub(super) const ALL_STEPS: Range<i128> = Step::MIN as i128..Step::MAX as i128;
 
-/// The steps in which a chunk is alive, or on several streams its life on a line of moments, if there is one.
+/// The steps in which a chunk is alive. With a line, on several streams, its [projection](ChainProjection) onto the
+/// line.
 pub(super) fn life(view: &View<'_>, line: Option<&ChainProjection>, chunk: ChunkId) -> Range<i128> {
     let Chunk { begin, end, .. } = view.chunks[chunk.index()];
     match (line, view.constraints.lives.get(chunk.index())) {
@@ -56,11 +57,11 @@ type Members = SmallVec<[(ChunkId, i128); 1]>;
 #[derive(Clone, Debug, Default)]
 struct Group {
     members: Members,
-    /// If a request has concerned the group: what its chunks ask.
+    /// The sum of its chunks' placement constraints, once a request has involved the group.
     needs: Option<Box<PlacementConstraints>>,
-    /// The same for a group of many chunks: where they are found.
+    /// If it has many chunks, and a request has involved it: an index of them.
     index: Option<Box<Index>>,
-    /// With several streams: the line on which the index has their lives.
+    /// With several streams: the line onto which the index projects their lifetimes.
     line: usize,
 }
 
@@ -100,14 +101,14 @@ pub(crate) struct BodyBuilder<'a> {
     /// By body: true if it has a place only if a request that concerns it is accepted, as an overwriter need not have
     /// the alignment of a root.
     is_open: Vec<bool>,
-    /// With several streams, once a group has an index: moments by which lives are compared. On the line of a
-    /// stream, chunks of that stream have short lives.
+    /// With several streams, once a group has an index: the chains of moments onto which lifetimes are projected. On a
+    /// chain of its own stream, the lifetime of a chunk is short.
     lines: Vec<ChainProjection>,
     pinned: Pinned,
 }
 
 impl<'a> BodyBuilder<'a> {
-    /// Joins the parts, which always hold; requests may be refused.
+    /// Joins the parts, which are required. [`accept`](Self::accept) then tries the requests.
     pub(crate) fn new(view: View<'a>, requests: &[Request]) -> Result<Self, JoinError> {
         let count = view.chunks.len();
         let mut may_overwrite = vec![false; count];
@@ -229,9 +230,11 @@ impl<'a> BodyBuilder<'a> {
         self.groups[group as usize].line = line.unwrap_or(0);
     }
 
-    /// Honours the requests that rules a to c allow and that leave every body a place.
+    /// Accepts the requests that rules a to c allow and that leave every body a place.
     ///
-    /// Fails if a body has no place because a request was refused.
+    /// # Errors
+    ///
+    /// If a body has no place because a request was rejected.
     pub(crate) fn accept(mut self, requests: &[Request]) -> Result<Resolved, JoinError> {
         let mut refused = Vec::new();
         let (allowed, first) = self.allowed(requests, &mut refused);
@@ -248,7 +251,7 @@ impl<'a> BodyBuilder<'a> {
                 }
             }
         }
-        // Some of the first hold only together with others.
+        // Some of the requests that go first are possible only together with others.
         for taken in again {
             let result = self.attempt(requests[taken]);
             refused.extend(result.err().map(|reason| (taken, reason)));
@@ -298,8 +301,8 @@ impl<'a> BodyBuilder<'a> {
         }
     }
 
-    /// Checks two groups as one body, the second at a distance from the first. A chunk of the second may no
-    /// longer be a root. Returns what all of them ask.
+    /// Checks whether two groups can be one body, the second at distance `shift` from the first. `no_root` is the chunk
+    /// of the second that is no longer a root, if any. Returns the placement constraints of both together.
     fn check_join(
         &self,
         (a, b, shift): (u32, u32, i128),
@@ -342,12 +345,12 @@ impl<'a> BodyBuilder<'a> {
         settled.map(|_| needs)
     }
 
-    /// The line on which a group has the lives of its chunks.
+    /// The line onto which the index of a group projects the lifetimes of its chunks.
     fn line(&self, group: u32) -> Option<&ChainProjection> {
         self.lines.get(self.groups[group as usize].line)
     }
 
-    /// The steps in which a chunk is compared with those of a group.
+    /// The steps in which a chunk is compared with the chunks of a group: all if it is kept apart from others.
     fn steps(&self, group: u32, chunk: ChunkId) -> Range<i128> {
         if self.apart[chunk.index()].is_empty() {
             life(&self.view, self.line(group), chunk)
@@ -368,7 +371,7 @@ impl<'a> BodyBuilder<'a> {
         let (begin, end) = (self.view.begin(new), self.view.written(new));
         let written = TimedBox { begin, end, bytes: 0..self.size(new) };
         let bytes = at_new..at_new + i128::from(self.size(new));
-        // With several streams, a life need not include the step that begins it.
+        // With several streams, a lifetime may end before the step in which it begins is over.
         let of_line = |line: &ChainProjection| line.steps(&written.begin, &written.end);
         let steps = self.line(group).map_or_else(|| self.steps(group, new), of_line);
         for (other, at) in self.sharing(group, bytes, steps) {
@@ -477,7 +480,7 @@ impl<'a> BodyBuilder<'a> {
         Ok(())
     }
 
-    /// The chunks of a group that may share bytes with a range of them in some steps, and a few more.
+    /// The chunks of a group that may need some of these bytes in some of these steps, and a few others.
     fn sharing(
         &self,
         group: u32,

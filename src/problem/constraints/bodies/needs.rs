@@ -1,5 +1,5 @@
-//! The needs of the chunks of a body, summed up. So two bodies are joined without a look at all of
-//! their chunks.
+//! Placement constraints: the pools, pins, alignments and extent of a body's chunks, summed up, so that
+//! two bodies can be joined without reading all of their chunks.
 
 use smallvec::SmallVec;
 
@@ -15,11 +15,11 @@ use crate::{
     },
 };
 
-/// Two for each power of two, of roots and of others. More of them contradict each other already, so that further
-/// ones change nothing.
+/// The most alignments that are kept: two for each power of two, one for roots and one for other chunks. Among more
+/// than that, two contradict each other already, so further ones change nothing.
 const MAX_ALIGNMENTS: usize = 2 * Bytes::BITS as usize + 1;
 
-/// The needs of chunks at fixed distances: pools, pins, alignments and extent. Distances count from their origin.
+/// The placement constraints of chunks at fixed distances from a common origin.
 #[derive(Clone, Debug)]
 pub(super) struct PlacementConstraints {
     first: ChunkId,
@@ -41,7 +41,7 @@ struct Pin {
     origin: i128,
 }
 
-/// An alignment that some chunks ask for.
+/// An alignment that some chunks require.
 #[derive(Clone, Copy, Debug)]
 struct Alignment {
     own: Bytes,
@@ -50,7 +50,7 @@ struct Alignment {
     /// The offset of the origin: `residue` modulo `modulus`, the largest of the alignments in any pool.
     modulus: Bytes,
     residue: Bytes,
-    /// The first chunk and the number of chunks that ask for it.
+    /// The first chunk that requires it, and the number of such chunks.
     first: ChunkId,
     count: usize,
 }
@@ -71,7 +71,7 @@ pub(super) struct Settled {
 }
 
 impl PlacementConstraints {
-    /// The needs of chunks at distances from their origin.
+    /// Sums up the constraints of chunks at distances from their origin.
     pub(super) fn of(
         view: &View<'_>,
         members: impl IntoIterator<Item = (ChunkId, i128)>,
@@ -111,7 +111,7 @@ impl PlacementConstraints {
         Ok(())
     }
 
-    /// Adds what other chunks ask, whose origin lies at a distance.
+    /// Adds the constraints of other chunks, whose origin lies at a distance from this one.
     pub(super) fn add_all(&mut self, other: &Self, distance: i128) -> Result<(), JoinError> {
         let Self { first, low, high, pools, pin, alignments } = other;
         self.first = self.first.min(*first);
@@ -178,7 +178,7 @@ impl PlacementConstraints {
         let mut sum = Congruence { modulus: 1, residue: 0 };
         for one in &self.alignments {
             let modulus = if one.is_root { one.own.max(of_roots) } else { one.own };
-            // The last bits are the rests modulo a power of two.
+            // The residue modulo a power of two: the last bits.
             let residue = one.residue & (modulus - 1);
             let common = modulus.min(sum.modulus);
             if (residue ^ sum.residue) & (common - 1) != 0 {
@@ -192,8 +192,12 @@ impl PlacementConstraints {
         Ok(Congruence { residue: residue(i128::from(sum.residue) + self.low, sum.modulus), ..sum })
     }
 
-    /// The places that are left, if there are any. `reserved` returns the reserved bytes that some chunk would
-    /// have if the origin lay at an offset in a pool.
+    /// The places that the constraints leave. `reserved` returns a conflict if some chunk would lie in a reserved
+    /// range when the origin lies at an offset in a pool.
+    ///
+    /// # Errors
+    ///
+    /// If no place is left.
     pub(super) fn settle(
         &self,
         view: &View<'_>,
@@ -251,7 +255,7 @@ impl Alignment {
         Self { own, is_root, modulus, residue: residue(-at, modulus), first: chunk, count: 1 }
     }
 
-    /// The same for an origin that lies at a distance below.
+    /// The same alignment for an origin that lies `distance` bytes lower.
     fn moved(self, distance: i128) -> Self {
         Self { residue: residue(i128::from(self.residue) - distance, self.modulus), ..self }
     }

@@ -1,8 +1,8 @@
 //! Overwrites that would pin chunks to bytes that other pinned chunks need.
 //!
-//! A request that joins a body to a pinned one fixes the place of all its chunks. It is refused if one of them would
-//! need the same bytes as a pinned chunk of another body. Two that a request still to be looked at writes over each
-//! other are compared as if it were accepted.
+//! A request that joins a body to a pinned one fixes the place of all its chunks. It is rejected if one of them would
+//! need the same bytes as a pinned chunk of another body. If a pending request would write one of two compared chunks
+//! over the other, they are compared as if that request were accepted.
 
 use std::ops::Range;
 
@@ -26,7 +26,7 @@ pub(super) struct Pinned {
     pending: Vec<Option<Pending>>,
 }
 
-/// A request that is allowed and not yet looked at.
+/// A request that is allowed and not yet tried.
 #[derive(Clone, Copy)]
 struct Pending {
     link: Link,
@@ -34,7 +34,7 @@ struct Pending {
 }
 
 impl BodyBuilder<'_> {
-    /// Returns whether pins put the overwriter of a request where it overwrites the other chunk.
+    /// Returns whether pins already put the overwriter of a request at the requested distance from the other chunk.
     pub(super) fn is_pinned_so(&self, request: &Request) -> bool {
         let [new, old] =
             [request.overwriter, request.overwritten].map(|chunk| self.pinned.place(chunk));
@@ -57,7 +57,7 @@ impl BodyBuilder<'_> {
         }
     }
 
-    /// Takes a request into account that is allowed, or no longer once it was looked at.
+    /// Marks a request as pending: allowed and not yet tried; or, with `is_pending` false, as decided.
     pub(super) fn set_pending(&mut self, request: Request, is_pending: bool) {
         let Request { overwriter, overwritten, offset, below, required, .. } = request;
         if self.pinned.places.is_empty() && !required {
@@ -88,7 +88,11 @@ impl BodyBuilder<'_> {
         if is_in_steps { life(&self.view, None, chunk) } else { ALL_STEPS }
     }
 
-    /// Pins the one of two groups that is not pinned, if the other one is, unless that is impossible.
+    /// If one of two groups is pinned and the other is not, pins the other.
+    ///
+    /// # Errors
+    ///
+    /// If the other would need bytes that other pinned chunks need.
     pub(super) fn pin_joined(
         &mut self,
         (a, b, shift): (u32, u32, i128),
@@ -167,7 +171,7 @@ impl Pinned {
         pending.filter(|pending| is_it(&pending.link))
     }
 
-    /// The link of such a request if it is required: then it holds, or the problem is refused.
+    /// The link of such a request if it is required: either it is accepted later, or the problem is an error.
     pub(super) fn link_to_come(&self, new: ChunkId, old: (ChunkId, i128)) -> Option<Link> {
         self.pending(new, old).filter(|pending| pending.required).map(|pending| pending.link)
     }

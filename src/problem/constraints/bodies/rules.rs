@@ -1,11 +1,11 @@
-//! The rules by which requests to overwrite are taken or refused before their bodies are looked at.
+//! Rules a to c for requests to overwrite, applied before bodies are joined.
 
 use super::{BodyBuilder, later::Later};
 use crate::problem::{ChunkId, RejectReason, Request, constraints::happens_before};
 
 impl BodyBuilder<'_> {
-    /// Rules a to c; returns the requests that remain, each in their order, first the required ones and those without
-    /// which pins cannot hold, and the number of these.
+    /// Applies rules a to c. Returns the remaining requests, and how many of them go first: the required ones, then
+    /// those without which a body has no place. Requests of one kind keep their order.
     pub(super) fn allowed(
         &self,
         requests: &[Request],
@@ -15,8 +15,8 @@ impl BodyBuilder<'_> {
         let mut taken: Vec<Option<usize>> = vec![None; count];
         let mut overwriters: Vec<Option<usize>> = vec![None; count];
         let later = Later::than(&self.view, requests);
-        // A request that is required goes first. One without which the pins of two chunks clash, or the overwriter
-        // has no place, goes before all others.
+        // Required requests go first, then those without which the pins of two chunks clash or the overwriter has no
+        // place, then all others.
         let open = self.open_chunks();
         let is_needed = |request: &Request| {
             self.is_pinned_so(request) || open.get(request.overwriter.index()) == Some(&true)
@@ -114,7 +114,7 @@ impl BodyBuilder<'_> {
     /// several streams, chunks that are made in the same step may request that.
     pub(super) fn closes_ring(&mut self, request: Request) -> bool {
         let mut chunk = request.overwritten.index();
-        // Skips every other link, so that long chains are soon short.
+        // Path halving: skips every other link, so that long chains shorten quickly.
         while self.overwritten[chunk] != chunk {
             self.overwritten[chunk] = self.overwritten[self.overwritten[chunk]];
             chunk = self.overwritten[chunk];
