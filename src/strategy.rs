@@ -44,7 +44,7 @@ macro_rules! strategies {
             /// Returns whether the strategy can plan chunks that lie inside others. Only then are inputs
             /// put where an output [gathers](crate::Output::gathers) them.
             #[must_use]
-            pub const fn knows_parts(self) -> bool {
+            pub const fn supports_parts(self) -> bool {
                 matches!(self, Self::Best | Self::Optimal | Self::FirstFit)
             }
 

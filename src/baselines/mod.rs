@@ -12,9 +12,9 @@ pub mod nnvm;
 mod objects;
 pub mod onnxruntime;
 pub mod pushdown;
-pub(crate) mod range_tree;
 mod records;
 mod replay;
+pub(crate) mod segment_tree;
 pub mod tflite;
 
 pub use objects::{Objects, Offsets};

@@ -37,6 +37,6 @@ pub(crate) fn rules(
         _ => None,
     };
     let has_gathers = InputRef::from(input).has_gathers();
-    let gathers = args.lowering().gathers && (strategy.knows_parts() || !has_gathers);
+    let gathers = args.lowering().gathers && (strategy.supports_parts() || !has_gathers);
     report::rules(input.into(), kernels.as_deref(), args.lowering().gathers(gathers))
 }

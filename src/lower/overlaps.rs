@@ -48,7 +48,7 @@ impl<'a> Overlaps<'a> {
         placing: Placing,
         lives: Option<&Lifetimes>,
     ) -> Option<Self> {
-        let allowed = |at: &usize| requests[*at].below > 0 && links.accept(&requests[*at]);
+        let allowed = |at: &usize| requests[*at].below > 0 && links.is_accepted(&requests[*at]);
         let allowed: Vec<usize> = (0..requests.len()).filter(allowed).collect();
         if allowed.is_empty() {
             return None;
@@ -178,7 +178,7 @@ impl<'a> Overlaps<'a> {
             let is_in_place = request.below == 0 && !request.required;
             let step = self.step(at);
             if is_in_place
-                && self.links.accept(request)
+                && self.links.is_accepted(request)
                 && tied.binary_search(&root(at)).is_ok()
                 && alive[step] + size <= most
             {

@@ -42,7 +42,7 @@ impl Resolved {
 
     /// The requests that became links, in order.
     pub(super) fn accepted(&self) -> impl Iterator<Item = Request> + '_ {
-        self.requests.iter().copied().filter(|request| self.links.accept(request))
+        self.requests.iter().copied().filter(|request| self.links.is_accepted(request))
     }
 }
 
@@ -112,7 +112,7 @@ pub(super) fn resolve(
         let step = |at: usize| places.chunks[requests[at].overwriter.index()].begin;
         let steps: HashSet<Step> = useless.iter().map(|&at| step(at)).collect();
         let is_other = |at: usize| {
-            requests[at].below > 0 && steps.contains(&step(at)) && !links.accept(&requests[at])
+            requests[at].below > 0 && steps.contains(&step(at)) && !links.is_accepted(&requests[at])
         };
         let is_kept = |at: &usize| useless.binary_search(at).is_err() && !is_other(*at);
         let kept: Vec<usize> = (0..requests.len()).filter(is_kept).collect();

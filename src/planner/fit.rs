@@ -140,7 +140,7 @@ impl Planner<'_> {
                 return Ok((answer, layout));
             }
         }
-        if problem.asked().is_some() {
+        if problem.unsupported_feature().is_some() {
             let layout = self.strategy.layout(problem, &self.limits, self.observer)?;
             let is_one = problem.pools().len() == 1;
             let is_refuted = layout.peak_set(problem).bytes > capacity

@@ -90,7 +90,7 @@ impl Prepared<'_> {
         let plan = Plan::new(input, lowered, strategy, layout);
         let scope = Scope::of(input, lowering).with_bodies(&self.bodies);
         // Other strategies put inputs where an output gathers them.
-        let copies_all = lowering.gathers && !strategy.knows_parts();
+        let copies_all = lowering.gathers && !strategy.supports_parts();
         let is_least = !copies_all || !input.has_gathers();
         let proven_optimal = plan.proven_optimal && is_least;
         Plan { bodies: self.bodies.clone(), proven_optimal, scope, ..plan }
@@ -103,8 +103,8 @@ impl Prepared<'_> {
             let layout = planner.layout(&lowered.problem)?;
             Ok(self.plan(input, lowered, &layout))
         };
-        let knows_parts = self.planner.strategy.knows_parts();
-        let Some(gathered) = self.gathered.as_ref().filter(|_| knows_parts) else {
+        let supports_parts = self.planner.strategy.supports_parts();
+        let Some(gathered) = self.gathered.as_ref().filter(|_| supports_parts) else {
             return plan_of(&self.planner, &self.lowered);
         };
         let start = Instant::now();
@@ -497,7 +497,7 @@ impl<'a> Planner<'a> {
             .and_then(|problem| problem.with_padding(padding))
             .map_err(|error| of_operator(flat, error))?;
         let lowered = Lowered { problem, places, refused, runs };
-        let gathers = self.lowering.gathers && self.strategy.knows_parts() && flat.has_gathers();
+        let gathers = self.lowering.gathers && self.strategy.supports_parts() && flat.has_gathers();
         let (gathered, is_partial) = gathers.then(|| flat.gather(lowered.clone())).unzip();
         let parts = |lowered: &Lowered| lowered.problem.parts().len();
         let gathered = gathered.filter(|gathered| parts(gathered) > parts(&lowered));

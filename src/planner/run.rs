@@ -121,7 +121,7 @@ impl Strategy {
         {
             return Ok(layout);
         }
-        match problem.asked() {
+        match problem.unsupported_feature() {
             Some(asked) => Err(self.unsupported(problem, asked)),
             None => planned(problem, budget),
         }
@@ -137,7 +137,7 @@ impl Strategy {
     ) -> Result<Layout, PlanError> {
         match self {
             Self::FirstFit => first_fit::layout_within(problem, limits, observer),
-            _ if problem.asked().is_some() => {
+            _ if problem.unsupported_feature().is_some() => {
                 search::pools::layout(problem, bound, limits, observer)
             }
             Self::Best => best::layout(problem, limits, observer),

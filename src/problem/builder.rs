@@ -356,7 +356,7 @@ impl ProblemBuilder {
             let reason = dropped.reason;
             // An update without bytes writes nothing, so it is always accepted. Of a request stated twice, one is
             // rejected, but the link exists.
-            if required && writes && !links.accept(&request) {
+            if required && writes && !links.is_accepted(&request) {
                 return Err(ProblemError::RequiredOverwrite { overwriter, overwritten, reason });
             }
             trace!(target: "memplan::links", overwriter, overwritten, %reason, "request dropped");

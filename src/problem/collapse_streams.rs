@@ -29,8 +29,8 @@ const MAX_WORK: u64 = 100_000_000;
 /// The work of adding a box to a tree, or of looking it up.
 const WORK_PER_BOX: usize = 4;
 
-/// [`Problem::has_two_lines`] samples this many chunks, and compares each with `LATER` chunks after it and `EARLIER`
-/// chunks before it.
+/// [`Problem::is_no_interval_order`] samples this many chunks, and compares each with `LATER` chunks after it and
+/// `EARLIER` chunks before it.
 const SAMPLES: usize = 64;
 const LATER: usize = 16;
 const EARLIER: usize = 1024;
@@ -56,7 +56,8 @@ impl Problem {
             return Ok(linear.as_ref());
         }
         let constraints = self.constraints().filter(|constraints| constraints.streams > 1);
-        let linear = match constraints.filter(|constraints| !self.has_two_lines(constraints)) {
+        let linear = match constraints.filter(|constraints| !self.is_no_interval_order(constraints))
+        {
             Some(constraints) => {
                 budget.look()?;
                 let boxes = in_steps(&self.all_boxes(), budget)?;
@@ -118,7 +119,7 @@ impl Problem {
 
     /// Looks at a sample for two begins each of which has a predecessor that the other lacks; then the boxes form no
     /// interval order. Most problems that cannot be collapsed are found this way.
-    fn has_two_lines(&self, constraints: &Constraints) -> bool {
+    fn is_no_interval_order(&self, constraints: &Constraints) -> bool {
         // Without a link, a box is the life of its chunk.
         let life = |at: usize| {
             let is_whole =
@@ -295,8 +296,9 @@ mod tests {
                 }
             }
             let Ok(problem) = problem.build() else { return Ok(()) };
-            let has_two =
-                problem.constraints().is_some_and(|constraints| problem.has_two_lines(constraints));
+            let has_two = problem
+                .constraints()
+                .is_some_and(|constraints| problem.is_no_interval_order(constraints));
             let in_one = in_steps(&problem.all_boxes(), &mut Budget::default()).unwrap();
             assert!(!has_two || in_one.is_none(), "{problem:?}");
             two += u32::from(has_two);

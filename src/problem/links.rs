@@ -242,7 +242,7 @@ impl Links {
     }
 
     /// Returns whether the link of a request exists.
-    pub(crate) fn accept(&self, request: &Request) -> bool {
+    pub(crate) fn is_accepted(&self, request: &Request) -> bool {
         let Request { overwritten, offset, below, .. } = *request;
         self.get(request.overwriter) == Some(Link { overwritten, offset, below })
     }

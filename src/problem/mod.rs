@@ -259,7 +259,7 @@ impl Problem {
 
     /// The requests that are accepted, in the order given.
     pub(crate) fn accepted_requests(&self) -> impl Iterator<Item = Request> + '_ {
-        self.requests.iter().copied().filter(|request| self.links.accept(request))
+        self.requests.iter().copied().filter(|request| self.links.is_accepted(request))
     }
 
     /// The requests that are not accepted, with the reasons, by request.

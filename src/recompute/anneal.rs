@@ -184,7 +184,7 @@ impl<'a, 'm, 'e, 'o> Annealing<'a, 'm, 'e, 'o> {
         }
         if let Some(best) = self.search.best.clone() {
             let mut thresholds = best.thresholds;
-            self.search.keep_again(&mut thresholds);
+            self.search.restore(&mut thresholds);
         }
     }
 

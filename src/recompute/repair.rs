@@ -51,7 +51,7 @@ impl Search<'_, '_, '_> {
     /// Repairs a choice, then restores results that need not be dropped.
     pub(super) fn polish(&mut self, mut thresholds: Vec<u32>, trials: Trials) {
         if self.repair(&mut thresholds, trials) {
-            self.keep_again(&mut thresholds);
+            self.restore(&mut thresholds);
         }
     }
 
@@ -222,7 +222,7 @@ impl Search<'_, '_, '_> {
     }
 
     /// Restores results that need not be dropped, the most expensive operators first.
-    pub(super) fn keep_again(&mut self, thresholds: &mut [u32]) {
+    pub(super) fn restore(&mut self, thresholds: &mut [u32]) {
         let mut score = self.score(thresholds);
         loop {
             let before = score;

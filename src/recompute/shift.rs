@@ -45,7 +45,7 @@ impl Search<'_, '_, '_> {
                     }
                 }
                 if step != slot && tried.peak <= self.budget && tried.cost <= score.cost {
-                    self.keep_again(&mut thresholds.clone());
+                    self.restore(&mut thresholds.clone());
                     if self.best.as_ref().is_some_and(|best| best.score.cost < score.cost) {
                         return true;
                     }

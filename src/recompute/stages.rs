@@ -32,7 +32,7 @@ impl Search<'_, '_, '_> {
     /// Restores operators that are deferred without need, which saves no cost but makes the result simpler.
     fn tidy(&mut self) {
         if let Some(Choice { mut thresholds, .. }) = self.best.take() {
-            self.keep_again(&mut thresholds);
+            self.restore(&mut thresholds);
             let score = self.score(&thresholds);
             self.best = Some(Choice { thresholds, score });
         }

@@ -127,13 +127,13 @@ fn ranges(meeting: &Overlap<'_>) -> impl Iterator<Item = (i64, i64)> {
 }
 
 /// The bodies that lie in a pool.
-pub(super) struct InPairs<'a> {
+pub(super) struct PairSpace<'a> {
     clashes: &'a Clashes,
     /// By body: its offset, if it lies here.
     offsets: Vec<Option<Bytes>>,
 }
 
-impl<'a> InPairs<'a> {
+impl<'a> PairSpace<'a> {
     pub(super) fn new(clashes: &'a Clashes) -> Self {
         Self { clashes, offsets: vec![None; clashes.0.len()] }
     }

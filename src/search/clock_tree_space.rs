@@ -1,8 +1,8 @@
 //! The bytes taken on several streams, for first packings of 10^5 bodies and more.
 //!
 //! If streams seldom wait for each other, time buckets are long, and a tree over clocks is faster than
-//! [time buckets](super::in_spans). The leaves of the tree are the boxes of all bodies. Each node keeps the interval
-//! set of the bytes that placed boxes below it take. If all boxes below a node are alive together with a new box, the
+//! [these](super::time_bucket_space). The leaves of the tree are the boxes of all bodies. Each node keeps the interval set
+//! of the bytes that placed boxes below it take. If all boxes below a node are alive together with a new box, the
 //! interval set is where the new box cannot lie. So boxes of streams that never wait for each other are not compared
 //! one by one.
 
@@ -141,16 +141,16 @@ mod tests {
             constraints::{concurrent, ranks},
         },
         search::{
-            clashes::{Clashes, InPairs},
-            in_spans::InSpans,
+            clashes::{Clashes, PairSpace},
             pool_instance::PoolInstance,
+            time_bucket_space::TimeBucketSpace,
             time_buckets::TimeBuckets,
         },
     };
 
     #[test]
     fn the_lowest_free_offset_is_found() {
-        let (mut lifted, mut below, mut most_spans) = (0, 0, 0);
+        let (mut lifted, mut below, mut most_buckets) = (0, 0, 0);
         let one = |random: &mut arbitrary::Unstructured<'_>| {
             let mut bodies: Vec<TimedBoxes> = Vec::new();
             let (last, many) = *random.choose(&[(5, 10), (30, 40)])?;
@@ -167,12 +167,12 @@ mod tests {
                 }
                 bodies.push(boxes);
             }
-            let (places, spans) = (ranks(&bodies), TimeBuckets::of(&bodies));
+            let (places, buckets) = (ranks(&bodies), TimeBuckets::of(&bodies));
             let clashes = Clashes::between_all(&bodies).unwrap();
-            let mut in_pairs = InPairs::new(&clashes);
-            most_spans = spans.count.max(most_spans);
+            let mut in_pairs = PairSpace::new(&clashes);
+            most_buckets = buckets.count.max(most_buckets);
             let mut taken = ClockTreeSpace::new(&places, 2);
-            let mut in_spans = InSpans::new(&spans);
+            let mut in_buckets = TimeBucketSpace::new(&buckets);
             let mut laid: Vec<(&TimedBox, Bytes)> = Vec::new();
             for (body, boxes) in bodies.iter().enumerate() {
                 let is_free = |&base: &Bytes| {
@@ -188,8 +188,8 @@ mod tests {
                 let expected = (from..).step_by(2).find(is_free);
                 let round_up = |offset: Bytes| Some(offset + (offset - from) % 2);
                 assert_eq!(taken.lowest_from(boxes, from, round_up), expected, "{bodies:?}");
-                let in_span = in_spans.lowest_from(body, boxes, from, round_up);
-                assert_eq!(in_span, expected, "{bodies:?}");
+                let in_bucket = in_buckets.lowest_from(body, boxes, from, round_up);
+                assert_eq!(in_bucket, expected, "{bodies:?}");
                 assert_eq!(in_pairs.lowest_from(body, from, round_up), expected, "{bodies:?}");
                 // Nothing that is alive together with the body lies above these.
                 let together = boxes.iter().flat_map(|new| {
@@ -198,21 +198,21 @@ mod tests {
                 });
                 let top = together.max().unwrap_or(0);
                 assert_eq!([taken.top_over(boxes), in_pairs.top_over(body)], [top; 2]);
-                let in_span = in_spans.top_over(body, boxes);
+                let in_bucket = in_buckets.top_over(body, boxes);
                 let highest = laid.iter().map(|(old, at)| at + old.bytes.end).max().unwrap_or(0);
-                assert!((top..=highest).contains(&in_span), "{top}, {in_span}, {highest}");
-                below += u32::from(in_span < highest);
+                assert!((top..=highest).contains(&in_bucket), "{top}, {in_bucket}, {highest}");
+                below += u32::from(in_bucket < highest);
                 in_pairs.take(body, expected.unwrap());
                 lifted += u32::from(expected > Some(from));
                 let base = expected.unwrap();
                 taken.take(body, boxes, base);
-                in_spans.take(body, boxes, base);
+                in_buckets.take(body, boxes, base);
                 laid.extend(boxes.iter().map(|one| (one, base)));
             }
             Ok(())
         };
         arbtest::arbtest(one).budget_ms(200);
-        assert!(lifted > 0 && below > 0 && most_spans > 4, "{lifted}, {below}, {most_spans}");
+        assert!(lifted > 0 && below > 0 && most_buckets > 4, "{lifted}, {below}, {most_buckets}");
     }
 
     /// Four streams of which none waits for another: each box meets thousands of others, in few nodes.

@@ -13,11 +13,11 @@ use crate::search::{
 use crate::{Bytes, Limits, problem::ChunkId};
 
 /// A core has the chains that live in some step with at least this many live bytes, in thousandths of the maximum.
-pub const CROWDS: [Bytes; 3] = [950, 900, 800];
+pub const CORE_LEVELS: [Bytes; 3] = [950, 900, 800];
 
-/// As [`CROWDS`], for the cores that are searched with the rest of the effort; the last is the
+/// As [`CORE_LEVELS`], for the cores that are searched with the rest of the effort; the last is the
 /// whole problem.
-const MORE_CROWDS: [Bytes; 16] =
+const MORE_CORE_LEVELS: [Bytes; 16] =
     [990, 980, 970, 960, 950, 940, 930, 920, 900, 880, 850, 800, 700, 600, 400, 0];
 
 /// The most nodes of the first three cores together.
@@ -39,8 +39,8 @@ pub fn search_cores(search: &mut Search<'_, '_>, roots: &[ChunkId], nodes: u64, 
     let mut most_chains = usize::MAX;
     let mut searched = 0;
     let has_cores = search.monitor.has(Stage::Cores);
-    for crowd in CROWDS.into_iter().filter(|_| has_cores) {
-        let core = search.greedy.crowded(thousandths(live, crowd));
+    for level in CORE_LEVELS.into_iter().filter(|_| has_cores) {
+        let core = search.greedy.crowded(thousandths(live, level));
         let nodes = left / 3 * 2;
         if core.len() == searched {
             continue;
@@ -80,7 +80,7 @@ pub fn search_cores(search: &mut Search<'_, '_>, roots: &[ChunkId], nodes: u64, 
     if !search.monitor.has(Stage::MoreCores) {
         return;
     }
-    let cores = MORE_CROWDS.map(|crowd| search.greedy.crowded(thousandths(live, crowd)));
+    let cores = MORE_CORE_LEVELS.map(|level| search.greedy.crowded(thousandths(live, level)));
     let mut open: Vec<_> = cores.iter().filter(|core| core.len() <= most_chains).collect();
     // Skip duplicate cores.
     open.dedup_by_key(|core| core.len());

@@ -6,8 +6,8 @@
 //! alignments, the capacity and the bodies placed before it allow. All orders are tried, and the best
 //! layout is kept: the least traffic, then the smallest pools, the last pool first.
 //!
-//! **Cost.** O(n log n) in common cases. With several streams, each body passes the boxes that lie in its spans of
-//! time, which are all if they live long.
+//! **Cost.** O(n log n) in common cases. With several streams, each body passes the boxes that lie in its time
+//! buckets, which are all if they live long.
 //!
 //! **When.** For problems with pools, pins, holes, parts or streams; it supports all of them.
 
@@ -22,7 +22,7 @@ use crate::{
     search::{
         Limits, Observer, Stage,
         blocks::{self, BlockPool},
-        pool_instance::{PoolInstance, Times},
+        pool_instance::{OverlapFinder, PoolInstance},
         pool_space::PoolSpace,
         sizes::LARGE,
     },
@@ -210,7 +210,7 @@ fn pack(
     };
     let mut is_late = budget.look().is_err();
     if let Some(block_pool) = instance.block_pool
-        && (matches!(instance.times, Times::Unknown) || is_late)
+        && (matches!(instance.overlaps, OverlapFinder::Unknown) || is_late)
     {
         return match late {
             Late::Stop => Err(Unpacked::Stopped),
@@ -298,8 +298,8 @@ mod tests {
         assert_eq!(places[5], Place::new(large, 0));
     }
 
-    /// In one pool without limits, what is placed stays, and the rest shares blocks above it. Where even the spans of
-    /// time are not found in time, all chunks share blocks.
+    /// In one pool without limits, what is placed stays, and the rest shares blocks above it. If even the time
+    /// buckets are not found in time, all chunks share blocks.
     #[test]
     fn bodies_for_which_there_is_no_time_are_packed_in_blocks() {
         let mut problem = Problem::builder();
@@ -328,7 +328,7 @@ mod tests {
         assert!(rest.iter().all(|&at| places[at].offset >= top));
         let none = Budget::of_looks(0);
         let late = PoolInstance::within(&problem, &mut none.clone());
-        assert!(matches!(late.times, Times::Unknown));
+        assert!(matches!(late.overlaps, OverlapFinder::Unknown));
         let in_blocks = finished(&late, none.clone());
         let mut small = (0..2000).step_by(2);
         assert!(small.all(|at| in_blocks[at] == in_blocks[0]));

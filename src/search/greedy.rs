@@ -14,7 +14,7 @@ use crate::{
     monitor::Monitor,
     plan::Layout,
     problem::{ChunkId, Problem, Segment},
-    search::{Solution, crowds::Crowds, state::occupancy::Occupancy},
+    search::{Solution, live_maxima::LiveMaxima, state::occupancy::Occupancy},
 };
 
 /// The bodies of a problem, with the figures that orders sort by.
@@ -32,7 +32,7 @@ pub(super) struct Body {
     begin: Step,
     end: Step,
     /// The most bytes alive in any step of its life.
-    crowd: Bytes,
+    live: Bytes,
     /// Usually one; several for a staircase.
     segments: SmallVec<[Segment; 1]>,
 }
@@ -42,12 +42,12 @@ pub(super) type Key = fn(&Body) -> (u128, u128, u128);
 
 const KEYS: [Key; 7] = [
     |b| (b.size.into(), b.life(), 0),
-    |b| (b.crowd.into(), b.size.into(), b.life()),
-    |b| (b.crowd.into(), b.life(), b.size.into()),
-    |b| (b.crowd.into(), b.area(), 0),
+    |b| (b.live.into(), b.size.into(), b.life()),
+    |b| (b.live.into(), b.life(), b.size.into()),
+    |b| (b.live.into(), b.area(), 0),
     |b| (b.life(), b.size.into(), 0),
     |b| (b.area(), b.size.into(), 0),
-    |b| (b.life(), b.crowd.into(), b.size.into()),
+    |b| (b.life(), b.live.into(), b.size.into()),
 ];
 
 /// The keys of the orders in which to complete a packing of some bodies.
@@ -64,14 +64,14 @@ pub(super) const MAX_WORK: u64 = 100_000_000;
 const TIME: Duration = Duration::from_nanos(200);
 
 impl Body {
-    fn new(problem: &Problem, root: ChunkId, crowds: &Crowds) -> Self {
+    fn new(problem: &Problem, root: ChunkId, live: &LiveMaxima) -> Self {
         let around = problem.bounding_box(root);
         Self {
             root,
             size: around.high,
             begin: around.begin,
             end: around.end,
-            crowd: crowds.most(around.begin, around.end),
+            live: live.most(around.begin, around.end),
             segments: problem.segments(root).collect(),
         }
     }
@@ -88,7 +88,7 @@ impl Body {
 impl<'a> Greedy<'a> {
     pub(super) fn new(problem: &'a Problem) -> Self {
         let roots: Vec<ChunkId> = problem.roots().collect();
-        Self::of(problem, &roots, &Crowds::new(problem))
+        Self::of(problem, &roots, &LiveMaxima::new(problem))
     }
 
     /// Prepares packings of a problem, to improve a solution; `None` if there is no time for that.
@@ -102,19 +102,19 @@ impl<'a> Greedy<'a> {
         if is_short(monitor) || monitor.stop(0, solution.lower_bound, solution.pool_size) {
             return None;
         }
-        let crowds = Crowds::new(problem);
+        let live = LiveMaxima::new(problem);
         let mut budget = monitor.budget();
         let body = |root| {
             budget.spend(WORK_PER_BODY).ok()?;
-            Some(Body::new(problem, root, &crowds))
+            Some(Body::new(problem, root, &live))
         };
         let bodies = problem.roots().map(body).collect::<Option<_>>()?;
         (!is_short(monitor)).then(|| Self::of_bodies(problem, bodies))
     }
 
     /// Creates packings of some of the bodies of a problem.
-    pub(super) fn of(problem: &'a Problem, roots: &[ChunkId], crowds: &Crowds) -> Self {
-        let bodies = roots.iter().map(|&root| Body::new(problem, root, crowds)).collect();
+    pub(super) fn of(problem: &'a Problem, roots: &[ChunkId], live: &LiveMaxima) -> Self {
+        let bodies = roots.iter().map(|&root| Body::new(problem, root, live)).collect();
         Self::of_bodies(problem, bodies)
     }
 
@@ -173,11 +173,11 @@ impl<'a> Greedy<'a> {
 
     /// The roots of all bodies that live in a step where at least this many bytes are alive.
     pub(super) fn crowded(&self, live: Bytes) -> Vec<ChunkId> {
-        self.bodies.iter().filter(|b| b.crowd >= live).map(|b| b.root).collect()
+        self.bodies.iter().filter(|b| b.live >= live).map(|b| b.root).collect()
     }
 
-    /// Keeps the offsets of some roots and places the others around them: by crowd and size, and if
-    /// the pool is still above `enough`, also by crowd and area. Returns the packings. With at most
+    /// Keeps the offsets of some roots and places the others around them: by live bytes and size, and if
+    /// the pool is still above `enough`, also by live bytes and area. Returns the packings. With at most
     /// [`QUICK`] bodies, the first packing ignores the budget, so that a search that is stopped does not
     /// lose what it has found.
     pub(super) fn complete(
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_has_its_lifetime_size_and_crowd() {
+    fn a_body_has_its_lifetime_size_and_live_bytes() {
         arbtest::arbtest(|random| {
             let problem = random_problem(random)?;
             let greedy = Greedy::new(&problem);
@@ -307,13 +307,13 @@ mod tests {
                 assert_eq!(body.life(), (body.end - body.begin).into());
                 assert_eq!(body.area(), body.life() * u128::from(body.size));
                 if problem.alignment() == 1 {
-                    let crowd = steps.map(|step| live(&problem, step)).max();
-                    assert_eq!(Some(body.crowd), crowd, "{problem:#?}");
+                    let most = steps.map(|step| live(&problem, step)).max();
+                    assert_eq!(Some(body.live), most, "{problem:#?}");
                 }
             }
-            let most = greedy.bodies.iter().map(|body| body.crowd).max().unwrap_or(0);
+            let most = greedy.bodies.iter().map(|body| body.live).max().unwrap_or(0);
             let lows: Vec<ChunkId> =
-                greedy.bodies.iter().filter(|b| b.crowd == most).map(|b| b.root).collect();
+                greedy.bodies.iter().filter(|b| b.live == most).map(|b| b.root).collect();
             assert_eq!(greedy.crowded(most), lows);
             assert_eq!(greedy.crowded(0).len(), greedy.bodies.len());
             assert_eq!(greedy.crowded(most + 1), []);

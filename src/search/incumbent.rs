@@ -85,7 +85,7 @@ impl Incumbent {
     }
 
     /// Adds nodes of a thread other than the first to [`worker_nodes`](Self::worker_nodes).
-    pub fn help(&self, nodes: u64) {
+    pub fn add_worker_nodes(&self, nodes: u64) {
         self.worker_nodes.fetch_add(nodes, Ordering::Relaxed);
     }
 

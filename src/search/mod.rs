@@ -15,7 +15,9 @@
 //! | `fewer_overwrites`, `relaxed` | the same problem with fewer overwrites, or without constraints that may not bind |
 //! | `first_fit`, `pool_space` | bodies in one order, each where it fits; the free bytes of pools |
 //! | `pool_instance`, `clashes` | the bodies of a constrained problem, and which of them clash |
-//! | `in_spans`, `time_buckets`, `clock_tree_space`, `interval_set` | the lowest free offset, in steps and in clocks |
+//! | `time_buckets`, `time_bucket_space`, `clock_tree_space` | the lowest free offset on several streams |
+//! | `interval_set` | a set of bytes |
+//! | `live_maxima` | the most live bytes in a range of steps |
 //! | `solution` | what a caller gets |
 //! | `incumbent` | what a search has found, shared by its threads |
 //! | `under_way` | what the stages of a search share |
@@ -51,7 +53,6 @@ mod conflict;
 mod contraction;
 mod control;
 mod cores;
-mod crowds;
 mod disjunctive;
 mod effort;
 mod ejection;
@@ -62,9 +63,9 @@ mod first_layout;
 mod greedy;
 mod guided;
 mod improve;
-mod in_spans;
 mod incumbent;
 mod interval_set;
+mod live_maxima;
 mod packing;
 mod pool_instance;
 mod pool_space;
@@ -84,6 +85,7 @@ mod solution;
 mod stages;
 mod state;
 mod tighten;
+mod time_bucket_space;
 mod time_buckets;
 mod under_way;
 mod whole;

@@ -12,26 +12,26 @@ use crate::{
 };
 
 /// The structure that finds the boxes that are alive together.
-pub(super) enum Times {
-    /// With one stream.
+pub(super) enum OverlapFinder {
+    /// With one stream: the steps of the boxes suffice.
     Steps,
     /// With several streams.
     TimeBuckets(TimeBuckets),
     /// With several streams that seldom wait: by body, the places of its boxes in a tree over clocks.
-    Places(Vec<Vec<usize>>),
+    ClockTree(Vec<Vec<usize>>),
     /// With several streams and few bodies of many boxes.
     Pairs(Clashes),
     /// With several streams: there was no time to make one of these.
     Unknown,
 }
 
-/// Spans are used if a box meets at most this many others in its spans.
+/// Buckets are used if a box meets at most this many others in its buckets.
 const MAX_MET: u64 = 4096;
 
-/// Visiting a node of a tree over clocks takes as long as passing this many boxes of a span.
+/// Visiting a node of a tree over clocks takes as long as passing this many boxes of a bucket.
 const BOXES_PER_NODE: u64 = 64;
 
-impl Times {
+impl OverlapFinder {
     /// Makes the structure.
     fn within(boxes: &[TimedBoxes], budget: &mut Budget<'_>) -> Result<Self, Stop> {
         if boxes.iter().flatten().next().is_none_or(|one| one.begin.len() == 1) {
@@ -41,15 +41,15 @@ impl Times {
         if let Some(clashes) = Clashes::of(boxes) {
             return Ok(Self::Pairs(clashes));
         }
-        let spans = TimeBuckets::within(boxes, budget)?;
-        if spans.met > MAX_MET {
+        let buckets = TimeBuckets::within(boxes, budget)?;
+        if buckets.met > MAX_MET {
             let places = ranks(boxes);
             let visited = clock_tree_space::visited(boxes, &places, budget)?;
-            if visited * BOXES_PER_NODE < spans.met {
-                return Ok(Self::Places(places));
+            if visited * BOXES_PER_NODE < buckets.met {
+                return Ok(Self::ClockTree(places));
             }
         }
-        Ok(Self::TimeBuckets(spans))
+        Ok(Self::TimeBuckets(buckets))
     }
 }
 
@@ -60,7 +60,7 @@ pub(super) struct PoolInstance<'p> {
     pub(super) bodies: &'p [Body],
     /// By body.
     pub(super) boxes: Vec<TimedBoxes>,
-    pub(super) times: Times,
+    pub(super) overlaps: OverlapFinder,
     /// By chunk: the groups of chunks kept apart that it is in.
     pub(super) groups: HashMap<ChunkId, Vec<usize>>,
     /// The pool to pack in [blocks](super::blocks) if there is no time for more, if the problem allows that.
@@ -74,14 +74,14 @@ impl<'p> PoolInstance<'p> {
     }
 
     /// Prepares a problem. If the problem can be [packed in blocks](super::blocks) and the budget ends first, its
-    /// [`Times`] are unknown; otherwise the budget is ignored.
+    /// [`OverlapFinder`] is unknown; otherwise the budget is ignored.
     pub(super) fn within(problem: &'p Problem, budget: &mut Budget<'_>) -> Self {
         let bodies = problem.bodies();
         let boxes: Vec<_> = bodies.iter().map(|body| problem.boxes_of(body)).collect();
         let block_pool = BlockPool::of(problem);
         let mut endless = Budget::default();
         let budget = if block_pool.is_some() { budget } else { &mut endless };
-        let times = Times::within(&boxes, budget).unwrap_or(Times::Unknown);
+        let overlaps = OverlapFinder::within(&boxes, budget).unwrap_or(OverlapFinder::Unknown);
         let mut groups: HashMap<ChunkId, Vec<usize>> = HashMap::new();
         let apart = problem.constraints().map_or(&[][..], |constraints| &constraints.apart);
         for (group, chunks) in apart.iter().enumerate() {
@@ -92,7 +92,7 @@ impl<'p> PoolInstance<'p> {
                 }
             }
         }
-        Self { problem, pools: problem.pools(), bodies, boxes, times, groups, block_pool }
+        Self { problem, pools: problem.pools(), bodies, boxes, overlaps, groups, block_pool }
     }
 
     /// The groups of chunks kept apart.
@@ -138,15 +138,21 @@ mod tests {
     }
 
     #[test]
-    fn boxes_are_found_by_spans_unless_streams_never_wait() {
-        let Ok(Times::TimeBuckets(spans)) = Times::within(&boxes(Some(13)), &mut Budget::default())
+    fn boxes_are_found_by_time_buckets_unless_streams_never_wait() {
+        let Ok(OverlapFinder::TimeBuckets(buckets)) =
+            OverlapFinder::within(&boxes(Some(13)), &mut Budget::default())
         else {
-            panic!("no spans")
+            panic!("no buckets")
         };
-        assert!(spans.count > 50 && spans.met < 1000, "{} spans, {}", spans.count, spans.met);
+        assert!(
+            buckets.count > 50 && buckets.met < 1000,
+            "{} buckets, {}",
+            buckets.count,
+            buckets.met
+        );
         assert!(matches!(
-            Times::within(&boxes(None), &mut Budget::default()),
-            Ok(Times::Places(_))
+            OverlapFinder::within(&boxes(None), &mut Budget::default()),
+            Ok(OverlapFinder::ClockTree(_))
         ));
     }
 }

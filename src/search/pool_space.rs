@@ -11,11 +11,11 @@ use crate::{
     },
     search::{
         Occupancy,
-        clashes::InPairs,
+        clashes::PairSpace,
         clock_tree_space::ClockTreeSpace,
-        in_spans::InSpans,
         interval_set::IntervalSet,
-        pool_instance::{PoolInstance, Times},
+        pool_instance::{OverlapFinder, PoolInstance},
+        time_bucket_space::TimeBucketSpace,
     },
 };
 
@@ -40,10 +40,10 @@ enum Taken<'a> {
     /// With one stream: over each run of steps.
     Steps(Occupancy),
     /// With several streams: by the boxes that lie here.
-    TimeBuckets(InSpans<'a>),
-    Clocks(ClockTreeSpace<'a>),
+    TimeBuckets(TimeBucketSpace<'a>),
+    ClockTree(ClockTreeSpace<'a>),
     /// With several streams: by the bodies that lie here.
-    Pairs(InPairs<'a>),
+    Pairs(PairSpace<'a>),
 }
 
 /// The members of a body that are kept apart from other chunks, each with its group.
@@ -51,12 +51,16 @@ type Apart<'p> = Vec<(usize, &'p (ChunkId, Bytes))>;
 
 impl<'a> PoolSpace<'a> {
     pub(super) fn new(instance: &'a PoolInstance<'_>, id: PoolId, pool: &'a Pool) -> Self {
-        let taken = match &instance.times {
-            Times::Steps => Taken::Steps(in_steps(instance, pool)),
-            Times::TimeBuckets(spans) => Taken::TimeBuckets(InSpans::new(spans)),
-            Times::Places(places) => Taken::Clocks(ClockTreeSpace::new(places, instance.streams())),
-            Times::Pairs(clashes) => Taken::Pairs(InPairs::new(clashes)),
-            Times::Unknown => unreachable!("nothing is placed one by one"),
+        let taken = match &instance.overlaps {
+            OverlapFinder::Steps => Taken::Steps(in_steps(instance, pool)),
+            OverlapFinder::TimeBuckets(buckets) => {
+                Taken::TimeBuckets(TimeBucketSpace::new(buckets))
+            }
+            OverlapFinder::ClockTree(places) => {
+                Taken::ClockTree(ClockTreeSpace::new(places, instance.streams()))
+            }
+            OverlapFinder::Pairs(clashes) => Taken::Pairs(PairSpace::new(clashes)),
+            OverlapFinder::Unknown => unreachable!("nothing is placed one by one"),
         };
         let apart = vec![IntervalSet::default(); instance.apart().len()];
         let cells = cells(instance, id);
@@ -75,7 +79,7 @@ impl<'a> PoolSpace<'a> {
         match &self.taken {
             Taken::Steps(taken) => taken.top_over(&segments(boxes)),
             Taken::TimeBuckets(taken) => taken.top_over(at, boxes),
-            Taken::Clocks(taken) => taken.top_over(boxes),
+            Taken::ClockTree(taken) => taken.top_over(boxes),
             Taken::Pairs(taken) => taken.top_over(at),
         }
     }
@@ -132,7 +136,7 @@ impl<'a> PoolSpace<'a> {
                 _ if offset >= self.top => offset,
                 Taken::Steps(taken) => taken.lowest_from(&segments(boxes), offset, round_up)?,
                 Taken::TimeBuckets(taken) => taken.lowest_from(at, boxes, offset, round_up)?,
-                Taken::Clocks(taken) => taken.lowest_from(boxes, offset, round_up)?,
+                Taken::ClockTree(taken) => taken.lowest_from(boxes, offset, round_up)?,
                 Taken::Pairs(taken) => taken.lowest_from(at, offset, round_up)?,
             };
             offset = found;
@@ -174,7 +178,7 @@ impl<'a> PoolSpace<'a> {
         match &mut self.taken {
             Taken::Steps(taken) => taken.take(&segments(boxes), offset),
             Taken::TimeBuckets(taken) => taken.take(at, boxes, offset),
-            Taken::Clocks(taken) => taken.take(at, boxes, offset),
+            Taken::ClockTree(taken) => taken.take(at, boxes, offset),
             Taken::Pairs(taken) => taken.take(at, offset),
         }
         for (group, &(chunk, at)) in self.groups(body) {

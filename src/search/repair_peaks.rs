@@ -9,9 +9,9 @@ use std::{collections::BTreeMap, ops::Range};
 
 use crate::search::{
     capacity::decide,
-    cores::{CROWDS, thousandths},
-    crowds::Crowds,
+    cores::{CORE_LEVELS, thousandths},
     greedy::{COMPLETING, Greedy, Key},
+    live_maxima::LiveMaxima,
     solution::Solution,
 };
 use crate::{
@@ -57,7 +57,7 @@ struct Part {
 
 struct PeakRepair<'a> {
     problem: &'a Problem,
-    crowds: Crowds,
+    live: LiveMaxima,
     /// The chains with bytes, by begin.
     outlines: Vec<Outline>,
     /// The offsets of roots, by chunk.
@@ -91,7 +91,7 @@ pub(super) fn repair_peaks(
     }
     let mut repair = PeakRepair {
         problem,
-        crowds: Crowds::new(problem),
+        live: LiveMaxima::new(problem),
         outlines,
         bases: solution.layout.offsets.clone(),
         target: solution.lower_bound,
@@ -110,7 +110,7 @@ pub(super) fn repair_peaks(
                 break;
             }
             // Chains that stay share no step with a core only if there is a ring between them.
-            let cores = if rings > 1 { &CROWDS[..] } else { &[] };
+            let cores = if rings > 1 { &CORE_LEVELS[..] } else { &[] };
             repair.pack(part, cores, monitor);
         }
     }
@@ -160,9 +160,9 @@ impl PeakRepair<'_> {
     }
 
     /// Repacks a part and keeps the packing if it is lower.
-    fn pack(&mut self, part: &Part, crowds: &[Bytes], monitor: &mut Monitor<'_>) {
+    fn pack(&mut self, part: &Part, levels: &[Bytes], monitor: &mut Monitor<'_>) {
         let roots = [&part.moved[..], &part.fixed[..]].concat();
-        let greedy = Greedy::of(self.problem, &roots, &self.crowds);
+        let greedy = Greedy::of(self.problem, &roots, &self.live);
         let fixed = part.fixed.iter().map(|&root| Some(self.bases[root.index()]));
         let kept: Vec<Option<Bytes>> = part.moved.iter().map(|_| None).chain(fixed).collect();
         let moved = part.moved.len();
@@ -173,11 +173,11 @@ impl PeakRepair<'_> {
         self.try_orders(orders, &kept, &mut best);
         let body_of: BTreeMap<ChunkId, usize> = part.moved.iter().copied().zip(0..).collect();
         let mut last = 0;
-        for &crowd in crowds {
+        for &level in levels {
             if monitor.must_stop() {
                 break;
             }
-            let least = thousandths(self.target, crowd);
+            let least = thousandths(self.target, level);
             let core: Vec<ChunkId> = best
                 .greedy
                 .crowded(least)

@@ -1,8 +1,8 @@
-//! Time buckets on several streams: spans of time, each with the boxes that are alive in it.
+//! Time buckets on several streams: buckets of time, each with the boxes that are alive in it.
 //!
-//! The moments of a chain projection cut time into spans. If two boxes have no span in common,
-//! one is over before the other begins. So only boxes of the same span need to be compared. Where streams seldom wait
-//! for each other, spans are long.
+//! The moments of a chain projection cut time into buckets. If two boxes have no bucket in common,
+//! one is over before the other begins. So only boxes of the same bucket need to be compared. Where streams seldom wait
+//! for each other, buckets are long.
 
 use std::ops::Range;
 
@@ -11,23 +11,23 @@ use crate::{
     problem::constraints::{ChainIndex, Clocks, Lifetimes, TimedBoxes, longest_chains},
 };
 
-/// Visiting one more span takes as long as visiting this many boxes.
-const BOXES_PER_SPAN: u64 = if cfg!(test) { 1 } else { 64 };
+/// Visiting one more bucket takes as long as visiting this many boxes.
+const BOXES_PER_BUCKET: u64 = if cfg!(test) { 1 } else { 64 };
 
-/// The most spans of a box, on average.
-const SPANS_PER_BOX: u64 = 16;
+/// The most buckets of a box, on average.
+const BUCKETS_PER_BOX: u64 = 16;
 
-/// Boxes in spans of time.
+/// Boxes in buckets of time.
 pub(super) struct TimeBuckets {
     /// By body: its first box, and the number of all boxes at the end.
     first: Vec<usize>,
     /// By box: for each stream, the begin and the end, as numbers of 32 bits in the same order as the steps.
     times: Vec<u32>,
-    /// By box: its spans.
+    /// By box: its buckets.
     within: Vec<Range<usize>>,
-    /// The number of spans.
+    /// The number of buckets.
     pub(super) count: usize,
-    /// The average number of boxes in the spans of a box, that is, of boxes that it is compared with.
+    /// The average number of boxes in the buckets of a box, that is, of boxes that it is compared with.
     pub(super) met: u64,
 }
 
@@ -36,7 +36,7 @@ pub(super) struct TimeBuckets {
 pub(super) struct Life<'a> {
     /// For each stream, the begin and the end.
     pub(super) times: &'a [u32],
-    pub(super) spans: Range<usize>,
+    pub(super) buckets: Range<usize>,
 }
 
 impl TimeBuckets {
@@ -45,7 +45,7 @@ impl TimeBuckets {
         Self::within(boxes, &mut Budget::default()).unwrap()
     }
 
-    /// Finds the spans.
+    /// Finds the buckets.
     ///
     /// # Errors
     ///
@@ -77,7 +77,7 @@ impl TimeBuckets {
         Ok(Self {
             first,
             times: (0..count).flat_map(pairs).flat_map(|(&begin, &end)| [begin, end]).collect(),
-            within: on_line.iter().map(|life| in_spans(life, width)).collect(),
+            within: on_line.iter().map(|life| in_buckets(life, width)).collect(),
             count: chain.len() / width + 1,
             met: met / count.max(1) as u64,
         })
@@ -89,22 +89,22 @@ impl TimeBuckets {
         let numbers = self.times.len() / self.within.len().max(1);
         let life = move |at: usize| Life {
             times: &self.times[at * numbers..][..numbers],
-            spans: self.within[at].clone(),
+            buckets: self.within[at].clone(),
         };
         boxes.map(life)
     }
 }
 
-/// The spans of a life on the line, if each span has `width` moments.
-fn in_spans(life: &Range<usize>, width: usize) -> Range<usize> {
+/// The buckets of a life on the line, if each bucket has `width` moments.
+fn in_buckets(life: &Range<usize>, width: usize) -> Range<usize> {
     life.start / width..(life.end - 1) / width + 1
 }
 
-/// The width of the spans, in moments and a power of two, that takes the least work for these lives; and the number of
-/// boxes in the spans of a box, summed over all boxes.
+/// The width of the buckets, in moments and a power of two, that takes the least work for these lives; and the number
+/// of boxes in the buckets of a box, summed over all boxes.
 fn best_width(on_line: &[Range<usize>], len: usize) -> (usize, u64) {
     let boxes = on_line.len() as u64;
-    // By span: the lives that begin in it, and those that end in it.
+    // By bucket: the lives that begin in it, and those that end in it.
     let (mut begun, mut over): (Vec<u64>, Vec<u64>) = (vec![0; len + 1], vec![0; len + 1]);
     for life in on_line {
         begun[life.start] += 1;
@@ -113,36 +113,36 @@ fn best_width(on_line: &[Range<usize>], len: usize) -> (usize, u64) {
     let mut best = (0, 1, 0);
     let mut width = 1;
     while width <= 2 * len {
-        let (met, spans) = work(&begun, &over);
-        let new = if spans > u128::from(SPANS_PER_BOX * boxes) {
+        let (met, buckets) = work(&begun, &over);
+        let new = if buckets > u128::from(BUCKETS_PER_BOX * boxes) {
             (u64::MAX, width, u64::MAX)
         } else {
             let met = u64::try_from(met).unwrap_or(u64::MAX);
-            let spans = u64::try_from(spans).unwrap_or(u64::MAX);
-            (met.saturating_add(BOXES_PER_SPAN.saturating_mul(spans)), width, met)
+            let buckets = u64::try_from(buckets).unwrap_or(u64::MAX);
+            (met.saturating_add(BOXES_PER_BUCKET.saturating_mul(buckets)), width, met)
         };
         best = if width == 1 { new } else { best.min(new) };
-        // A span of the next width is two of this one.
+        // A bucket of the next width is two of this one.
         let pair = |counts: &[u64]| counts.chunks(2).map(|pair| pair.iter().sum()).collect();
         (begun, over, width) = (pair(&begun), pair(&over), 2 * width);
     }
     (best.1, best.2)
 }
 
-/// The number of boxes in the spans of a box, and the number of its spans, both summed over all boxes. `begun` and
-/// `over` hold how many lives begin and end in each span.
+/// The number of boxes in the buckets of a box, and the number of its buckets, both summed over all boxes. `begun` and
+/// `over` hold how many lives begin and end in each bucket.
 fn work(begun: &[u64], over: &[u64]) -> (u128, u128) {
-    let (mut alive, mut before, mut spans, mut met) = (0, 0_u128, 0, 0);
+    let (mut alive, mut before, mut buckets, mut met) = (0, 0_u128, 0, 0);
     for (&begun, &over) in begun.iter().zip(over) {
         alive += u128::from(begun);
-        // Each life meets all lives that begin up to its last span, less those that end before its first one.
+        // Each life meets all lives that begin up to its last bucket, less those that end before its first one.
         met -= before.cast_signed() * i128::from(begun);
         before += alive;
         met += before.cast_signed() * i128::from(over);
-        spans += alive;
+        buckets += alive;
         alive -= u128::from(over);
     }
-    (met.unsigned_abs(), spans)
+    (met.unsigned_abs(), buckets)
 }
 
 #[cfg(test)]
@@ -151,20 +151,20 @@ mod tests {
 
     use super::*;
 
-    /// Counting the boxes in the spans of each box, one by one, for each width.
+    /// Counting the boxes in the buckets of each box, one by one, for each width.
     fn width_by_counting(on_line: &[Range<usize>], len: usize) -> (usize, u64) {
         let widths = std::iter::successors(Some(1), |width| Some(2 * width));
         let widths = widths.take_while(|width| *width <= 2 * len);
         let counted = widths.filter_map(|width| {
-            let lives = || on_line.iter().map(|life| in_spans(life, width));
-            let spans: u64 = lives().map(|life| life.len() as u64).sum();
-            // A box counts once in each span of both.
+            let lives = || on_line.iter().map(|life| in_buckets(life, width));
+            let buckets: u64 = lives().map(|life| life.len() as u64).sum();
+            // A box counts once in each bucket of both.
             let both = |a: Range<usize>, b: Range<usize>| {
                 a.end.min(b.end).saturating_sub(a.start.max(b.start)) as u64
             };
             let met: u64 = lives().flat_map(|a| lives().map(move |b| both(a.clone(), b))).sum();
-            let is_few = spans <= SPANS_PER_BOX * on_line.len() as u64;
-            is_few.then_some((met + BOXES_PER_SPAN * spans, width, met))
+            let is_few = buckets <= BUCKETS_PER_BOX * on_line.len() as u64;
+            is_few.then_some((met + BOXES_PER_BUCKET * buckets, width, met))
         });
         counted.min().map_or((1, 0), |(_, width, met)| (width, met))
     }

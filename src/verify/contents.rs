@@ -228,7 +228,7 @@ impl<'a> Counter<'a> {
         let mut over: Vec<(usize, Step, Bytes, usize)> = contents
             .filter_map(|(at, one)| {
                 let one = one.as_ref()?;
-                let family = self.contents.gathered.family_of(one.overwrites?);
+                let family = self.contents.gathered.representative(one.overwrites?);
                 Some((family, one.written, one.low, at))
             })
             .collect();

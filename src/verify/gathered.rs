@@ -70,7 +70,7 @@ impl Gathered {
     /// Records that an output has these bytes from other written tensors.
     pub(super) fn gather(&mut self, output: usize, from: Vec<(Interval, usize)>) {
         for &(_, input) in &from {
-            let (a, b) = (self.family_of(output), self.family_of(input));
+            let (a, b) = (self.representative(output), self.representative(input));
             self.family[a.max(b)] = a.min(b);
             (self.family[output], self.family[input]) = (a.min(b), a.min(b));
             (self.is_shared[output], self.is_shared[input]) = (true, true);
@@ -79,7 +79,7 @@ impl Gathered {
     }
 
     /// The representative of the written tensors that share bytes with this one, directly or through others.
-    pub(super) fn family_of(&self, mut tensor: usize) -> usize {
+    pub(super) fn representative(&self, mut tensor: usize) -> usize {
         while self.family[tensor] != tensor {
             tensor = self.family[tensor];
         }
@@ -93,7 +93,7 @@ impl Gathered {
 
     /// Returns whether two written tensors share bytes, directly or through others.
     pub(super) fn related(&self, x: usize, y: usize) -> bool {
-        self.family_of(x) == self.family_of(y)
+        self.representative(x) == self.representative(y)
     }
 
     /// The tensors that a written tensor has its bytes from.

@@ -35,7 +35,7 @@ pub fn is_impossible(error: &PlanError) -> bool {
     match error {
         PlanError::Body { source, .. } => is_impossible(source),
         PlanError::Unsupported { strategy, feature, .. } => {
-            *feature == Feature::Parts && !strategy.knows_parts()
+            *feature == Feature::Parts && !strategy.supports_parts()
         }
         PlanError::Sequence(error) => matches!(
             error,

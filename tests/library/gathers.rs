@@ -172,7 +172,7 @@ fn gathers_are_honoured_or_refused(
         let plan = Planner::new().strategy(*strategy).plan(&sequence).unwrap();
         assert_eq!(verify(&sequence, &plan), [], "{strategy}");
         assert_eq!(execute(&sequence, &plan), [], "{strategy}");
-        assert_eq!(plan.parts().is_empty(), !strategy.knows_parts(), "{strategy}");
+        assert_eq!(plan.parts().is_empty(), !strategy.supports_parts(), "{strategy}");
     }
 }
 

@@ -118,7 +118,7 @@ fn the_pool_is_the_smallest_of_all_choices() {
         for strategy in [Strategy::FirstFit, Strategy::Pushdown, Strategy::Naive] {
             let plan = Planner::new().strategy(strategy).plan(&problem).unwrap();
             assert_eq!(verify(&problem, &plan), [], "{number}, {strategy}\n{}", text());
-            assert!(plan.parts().is_empty() || strategy.knows_parts(), "{number}, {strategy}");
+            assert!(plan.parts().is_empty() || strategy.supports_parts(), "{number}, {strategy}");
             let is_proven = plan.proven_optimal() && plan.scope() == Scope::AllChoices;
             assert!(plan.pool_size() >= smallest, "{number}, {strategy}\n{}", text());
             assert!(!is_proven || plan.pool_size() == smallest, "{number}, {strategy}\n{}", text());

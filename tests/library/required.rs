@@ -55,7 +55,7 @@ fn strategies_hold_required_inputs_or_say_that_they_cannot() {
     for &strategy in Strategy::ALL {
         match Planner::new().strategy(strategy).plan(&sequence) {
             Ok(plan) => assert!(is_inside(&plan, "a", "c", 0), "{strategy}"),
-            Err(PlanError::Unsupported { .. }) => assert!(!strategy.knows_parts(), "{strategy}"),
+            Err(PlanError::Unsupported { .. }) => assert!(!strategy.supports_parts(), "{strategy}"),
             Err(error) => panic!("{strategy}: {error}"),
         }
     }

@@ -21,8 +21,8 @@ use crate::{
     Bytes, Problem,
     baselines::{
         boxes::Boxes,
-        range_tree::Maxima,
         replay::CHUNK,
+        segment_tree::Maxima,
         tflite::{Objects, Record, Records, profiles::Tasks, timeline::Timeline},
     },
     budget::{Budget, Stop},

@@ -8,7 +8,7 @@
 use crate::{
     Bytes, Step,
     baselines::{
-        range_tree::{ancestors, cover},
+        segment_tree::{ancestors, cover},
         tflite::{Record, Records, profiles::Tasks},
     },
     budget::{Budget, Stop},

@@ -12,7 +12,7 @@ use std::cmp::Reverse;
 use crate::{
     Bytes, Step,
     baselines::{
-        range_tree::{ancestors, cover},
+        segment_tree::{ancestors, cover},
         tflite::{Record, Records},
     },
 };
@@ -103,7 +103,7 @@ impl Tasks {
 
 /// A counter per task, with the largest of them available.
 ///
-/// The tables are indexed by the nodes of a [range tree](crate::baselines::range_tree), with the
+/// The tables are indexed by the nodes of a [segment tree](crate::baselines::segment_tree), with the
 /// counters at its leaves.
 struct Counts {
     leaves: usize,

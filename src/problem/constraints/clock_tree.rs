@@ -1,4 +1,4 @@
-//! A range tree over pairs of clocks. It finds the boxes that may be alive together with another box.
+//! A segment tree over pairs of clocks. It finds the boxes that may be alive together with another box.
 //!
 //! Each leaf holds a low and a high clock, and each node holds the least low and the greatest high clock below it,
 //! stream by stream. Boxes are placed chain by chain, in order of the [sums](wide_sum) of their begins. A search for
@@ -23,7 +23,7 @@ pub(crate) struct ClockTree {
     streams: usize,
     /// The number of places, a power of two.
     leaves: usize,
-    /// By node, as in a range tree: the low clock, then the high one. A place without clocks has the latest
+    /// By node, as in a segment tree: the low clock, then the high one. A place without clocks has the latest
     /// low and the earliest high one.
     clocks: Vec<Step>,
 }

@@ -64,11 +64,11 @@ impl Problem {
     /// The first feature of the problem that planners of unconstrained problems do not support.
     #[must_use]
     pub fn feature(&self) -> Option<Feature> {
-        self.asked().map(|asked| asked.feature)
+        self.unsupported_feature().map(|asked| asked.feature)
     }
 
     /// The first feature that a problem uses; `None` if it is unconstrained, or could be.
-    pub(crate) fn asked(&self) -> Option<UnsupportedFeature> {
+    pub(crate) fn unsupported_feature(&self) -> Option<UnsupportedFeature> {
         let constraints = self.constraints()?;
         let of_pools = constraints.pools.iter().find_map(|pool| {
             let asks = [

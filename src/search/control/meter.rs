@@ -125,7 +125,7 @@ impl<'a> Worker<'a> {
 impl Caller for Worker<'_> {
     fn ends(&mut self, nodes: u64) -> bool {
         if self.pace.is_due(nodes) {
-            self.incumbent.help(nodes - self.counted);
+            self.incumbent.add_worker_nodes(nodes - self.counted);
             self.counted = nodes;
         }
         self.incumbent.is_over()
@@ -176,7 +176,7 @@ mod tests {
         let seen = std::sync::Mutex::new(Vec::new());
         let progress = |p: &Progress| seen.lock().unwrap().push((p.nodes, p.lower_bound, p.best));
         let incumbent = Incumbent::new(3, 10);
-        incumbent.help(1000);
+        incumbent.add_worker_nodes(1000);
         let mut monitor = Monitor::new(&Limits::default(), Observer::default().progress(&progress));
         let mut watch = Watch::new(&mut monitor, &incumbent, 8);
         assert!(![0, 1, PAUSE - 1, PAUSE].map(|nodes| watch.ends(nodes)).contains(&true));

@@ -23,7 +23,7 @@ use crate::{
         effort::on_top,
         first_fit::Packed,
         incumbent::Incumbent,
-        pool_instance::{PoolInstance, Times},
+        pool_instance::{OverlapFinder, PoolInstance},
         pools::{cliques::Graph, shelf::clashes},
         ranges::merge,
         solution::near,
@@ -78,8 +78,8 @@ impl<'a> Pairwise<'a> {
         let ([pool], bodies) = (instance.pools, instance.bodies) else { return None };
         let is_free = bodies.iter().all(|body| body.fixed.is_none() && body.pools.len() == 1);
         let boxes = instance.boxes.iter().flatten().count();
-        let known = match &instance.times {
-            Times::Pairs(clashes) => Some(clashes),
+        let known = match &instance.overlaps {
+            OverlapFinder::Pairs(clashes) => Some(clashes),
             _ => None,
         };
         let is_few = boxes <= MAX_BOXES || known.is_some();

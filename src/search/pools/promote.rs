@@ -10,7 +10,7 @@ use crate::{
     monitor::Monitor,
     search::{
         first_fit::{Packed, pack_in},
-        pool_instance::{PoolInstance, Times},
+        pool_instance::{OverlapFinder, PoolInstance},
         state::fingerprint::scramble,
     },
 };
@@ -37,8 +37,8 @@ pub fn promote(
     let movable = best.order.iter().position(|&body| bodies[body].fixed.is_none());
     let Some(first) = movable else { return 0 };
     let boxes: usize = instance.boxes.iter().flatten().count();
-    let boxes = match &instance.times {
-        Times::Pairs(_) => boxes / BOXES_PER_BODY_OF_PAIRS,
+    let boxes = match &instance.overlaps {
+        OverlapFinder::Pairs(_) => boxes / BOXES_PER_BODY_OF_PAIRS,
         _ => boxes / BOXES_PER_BODY,
     };
     let cost = bodies.len().max(boxes) as u64 * NODES_PER_BODY;

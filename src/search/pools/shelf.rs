@@ -11,7 +11,7 @@ use crate::{
         control::meter::Meter,
         disjunctive::{self, Disjunctive, FAR, OffsetDomain, Pair},
         effort::Verdict,
-        pool_instance::{PoolInstance, Times},
+        pool_instance::{OverlapFinder, PoolInstance},
         pools::bins::Bin,
     },
 };
@@ -247,7 +247,7 @@ pub fn clashes(instance: &PoolInstance<'_>, first: usize, second: usize) -> Vec<
         let [p_low, p_high, q_low, q_high] = [p.start, p.end, q.start, q.end].map(u64::cast_signed);
         (p_low - q_high, p_high - q_low)
     };
-    if let Times::Pairs(all) = &instance.times {
+    if let OverlapFinder::Pairs(all) = &instance.overlaps {
         clashes = all.between(first, second);
     } else {
         for p in &instance.boxes[first] {

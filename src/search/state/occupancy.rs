@@ -8,7 +8,7 @@
 
 use crate::{
     Bytes, Step,
-    baselines::range_tree::{above, cover},
+    baselines::segment_tree::{above, cover},
     problem::{Problem, Segment},
     search::interval_set::IntervalSet,
 };

@@ -8,7 +8,7 @@ use crate::{
             Body, PoolId,
             bodies::{
                 Bodies, Members,
-                needs::{PlacementConstraints, Settled},
+                placement_constraints::{PlacementConstraints, Settled},
             },
             boxes::View,
             join_error::{JoinError, PinConflict},

@@ -1,11 +1,11 @@
 //! Joins chunks into bodies: overwrites and parts tie the chunks of a body together, and the
 //! constraints of all of them say where it may lie.
 
+mod earliest_begins;
 mod index;
-mod later;
 mod make;
-mod needs;
 mod pins;
+mod placement_constraints;
 mod rules;
 #[cfg(test)]
 mod tests;
@@ -14,8 +14,8 @@ use std::ops::Range;
 
 pub(super) use index::Index;
 use make::{body, reserved};
-use needs::PlacementConstraints;
 use pins::Pinned;
+use placement_constraints::PlacementConstraints;
 use smallvec::{SmallVec, smallvec};
 
 use crate::{

@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use super::{ALL_STEPS, BodyBuilder, Index, life, needs::PlacementConstraints};
+use super::{ALL_STEPS, BodyBuilder, Index, life, placement_constraints::PlacementConstraints};
 use crate::problem::{
     ChunkId, Link, Request,
     constraints::{

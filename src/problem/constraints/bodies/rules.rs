@@ -1,6 +1,6 @@
 //! Rules a to c for requests to overwrite, applied before bodies are joined.
 
-use super::{BodyBuilder, later::Later};
+use super::{BodyBuilder, earliest_begins::EarliestBegins};
 use crate::problem::{ChunkId, RejectReason, Request, constraints::happens_before};
 
 impl BodyBuilder<'_> {
@@ -14,7 +14,7 @@ impl BodyBuilder<'_> {
         let count = self.view.chunks.len();
         let mut taken: Vec<Option<usize>> = vec![None; count];
         let mut overwriters: Vec<Option<usize>> = vec![None; count];
-        let later = Later::than(&self.view, requests);
+        let earliest = EarliestBegins::of(&self.view, requests);
         // Required requests go first, then those without which the pins of two chunks clash or the overwriter has no
         // place, then all others.
         let open = self.open_chunks();
@@ -31,7 +31,7 @@ impl BodyBuilder<'_> {
             let (new, old) = (request.overwriter, request.overwritten);
             let present = overwriters[old.index()];
             let reason = self.rule_a(request).or_else(|| {
-                if later.contradicts(&self.view, new) {
+                if earliest.contradicts(&self.view, new) {
                     return Some(RejectReason::ClocksContradict);
                 }
                 if taken[new.index()].is_some() {

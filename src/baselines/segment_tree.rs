@@ -1,4 +1,4 @@
-//! A range tree: each range of places consists of few nodes of a binary tree.
+//! A segment tree: each range of places consists of few nodes of a binary tree.
 //!
 //! The root is node 1, the children of node `i` are `2 * i` and `2 * i + 1`, and place `p` is the
 //! leaf `leaves + p`. A range of n places is made up of O(log n) disjoint subtrees, so values kept

@@ -1,16 +1,16 @@
 //! The most live bytes in a range of steps.
 
-use crate::{Bytes, Step, baselines::range_tree::Maxima, problem::Problem};
+use crate::{Bytes, Step, baselines::segment_tree::Maxima, problem::Problem};
 
 /// The most live bytes in any range of steps.
-pub(super) struct Crowds {
+pub(super) struct LiveMaxima {
     /// The steps at which the number of live bytes changes.
     steps: Vec<Step>,
     /// The live bytes from each of them on.
     live: Maxima<Bytes>,
 }
 
-impl Crowds {
+impl LiveMaxima {
     pub(super) fn new(problem: &Problem) -> Self {
         let (mut steps, mut live) = (Vec::new(), Vec::new());
         problem.sweep_live_bytes(|step, bytes| {

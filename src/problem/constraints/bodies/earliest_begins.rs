@@ -15,11 +15,11 @@ use crate::{
 
 /// By stream: the steps at which requested overwriters have been written, ascending; and for each of them, the earliest
 /// begin, entry by entry, of all chunks that begin at that step of the stream or later.
-pub(super) struct Later(Vec<(Vec<Step>, Vec<Clock>)>);
+pub(super) struct EarliestBegins(Vec<(Vec<Step>, Vec<Clock>)>);
 
-impl Later {
+impl EarliestBegins {
     /// Collects the steps of all requests. Empty if there is one stream or no request.
-    pub(super) fn than(view: &View<'_>, requests: &[Request]) -> Self {
+    pub(super) fn of(view: &View<'_>, requests: &[Request]) -> Self {
         let streams = view.constraints.streams;
         if streams == 1 || requests.is_empty() {
             return Self(Vec::new());

@@ -1,7 +1,7 @@
 //! The bytes taken on several streams, by time bucket, for first packings of 10^5 bodies and more.
 //!
-//! Each [time bucket](super::time_buckets), or span, keeps the boxes that may be alive in it, in order of their
-//! addresses. To find room for a new box, a scan passes the boxes of its spans from the lowest address upwards. A box
+//! Each [time bucket](super::time_buckets) keeps the boxes that may be alive in it, in order of their
+//! addresses. To find room for a new box, a scan passes the boxes of its buckets from the lowest address upwards. A box
 //! that is alive together with the new one lifts it; clocks are compared for many boxes at a time to find out which
 //! ones are. The scan ends when the next box lies high enough above. Passing a box takes far less time than searching
 //! for the boxes that are alive.
@@ -21,11 +21,11 @@ const BLOCK: usize = if cfg!(test) { 4 } else { 64 };
 type IsApart = [u32; BLOCK];
 
 /// The boxes that lie in a pool.
-pub(super) struct InSpans<'a> {
-    spans: &'a TimeBuckets,
-    /// By span: its boxes in order of their addresses.
+pub(super) struct TimeBucketSpace<'a> {
+    buckets: &'a TimeBuckets,
+    /// By bucket: its boxes in order of their addresses.
     taken: Vec<Vec<Block>>,
-    /// By span: the highest end of its boxes.
+    /// By bucket: the highest end of its boxes.
     tops: Vec<Bytes>,
 }
 
@@ -85,7 +85,7 @@ impl Block {
     }
 }
 
-/// A box of a new body, on its way up through the boxes of a span.
+/// A box of a new body, on its way up through the boxes of a bucket.
 struct Rise<'a> {
     own: &'a TimedBox,
     life: Life<'a>,
@@ -98,7 +98,7 @@ struct Rise<'a> {
 
 impl Rise<'_> {
     /// The lowest allowed offset of the body from `offset` on at which the box is clear of all boxes of the
-    /// span.
+    /// bucket.
     fn lowest_from(
         &mut self,
         offset: Bytes,
@@ -147,20 +147,20 @@ impl Rise<'_> {
     }
 }
 
-impl<'a> InSpans<'a> {
-    pub(super) fn new(spans: &'a TimeBuckets) -> Self {
-        let taken = (0..spans.count).map(|_| Vec::new()).collect();
-        Self { spans, taken, tops: vec![0; spans.count] }
+impl<'a> TimeBucketSpace<'a> {
+    pub(super) fn new(buckets: &'a TimeBuckets) -> Self {
+        let taken = (0..buckets.count).map(|_| Vec::new()).collect();
+        Self { buckets, taken, tops: vec![0; buckets.count] }
     }
 
     /// Takes the bytes of a body that lies at an offset.
     pub(super) fn take(&mut self, body: usize, boxes: &[TimedBox], offset: Bytes) {
-        for (one, life) in boxes.iter().zip(self.spans.lives(body)) {
+        for (one, life) in boxes.iter().zip(self.buckets.lives(body)) {
             let (low, high) = (offset + one.bytes.start, offset + one.bytes.end);
-            for top in &mut self.tops[life.spans.clone()] {
+            for top in &mut self.tops[life.buckets.clone()] {
                 *top = high.max(*top);
             }
-            for blocks in &mut self.taken[life.spans.clone()] {
+            for blocks in &mut self.taken[life.buckets.clone()] {
                 if blocks.is_empty() {
                     blocks.push(Block::new(one.begin.len()));
                 }
@@ -175,11 +175,11 @@ impl<'a> InSpans<'a> {
         }
     }
 
-    /// The lowest offset at which the boxes of a body lie above all in their spans.
+    /// The lowest offset at which the boxes of a body lie above all in their buckets.
     pub(super) fn top_over(&self, body: usize, boxes: &[TimedBox]) -> Bytes {
-        let lives = boxes.iter().zip(self.spans.lives(body));
+        let lives = boxes.iter().zip(self.buckets.lives(body));
         let tops = lives.flat_map(|(one, life)| {
-            self.tops[life.spans].iter().map(|top| top.saturating_sub(one.bytes.start))
+            self.tops[life.buckets].iter().map(|top| top.saturating_sub(one.bytes.start))
         });
         tops.max().unwrap_or(0)
     }
@@ -194,8 +194,9 @@ impl<'a> InSpans<'a> {
         round_up: impl Fn(Bytes) -> Option<Bytes>,
     ) -> Option<Bytes> {
         let mut rises: Vec<Rise<'_>> = Vec::new();
-        for (own, life) in boxes.iter().zip(self.spans.lives(body)) {
-            let blocks = self.taken[life.spans.clone()].iter().filter(|blocks| !blocks.is_empty());
+        for (own, life) in boxes.iter().zip(self.buckets.lives(body)) {
+            let blocks =
+                self.taken[life.buckets.clone()].iter().filter(|blocks| !blocks.is_empty());
             let life = &life;
             rises.extend(blocks.map(|blocks| Rise {
                 own,
