@@ -8,6 +8,7 @@ use crate::search::{
     control::{meter::Meter, restarts::Restarts},
     effort::Verdict,
     state::{
+        fingerprint::scramble,
         instance::{Instance, Item, Outline, Part, Span},
         skyline::Skyline,
     },
@@ -182,5 +183,14 @@ pub fn check_places(inst: &Instance, limit: u64, offsets: &[u64]) {
             assert!(taken[..own].iter().all(is_apart), "{span:?} in {sections:?}");
             taken.push((sections, span));
         }
+    }
+}
+
+/// Random numbers, each below a number of sides.
+pub fn dice(seed: u64) -> impl FnMut(u64) -> u64 {
+    let mut turn = seed << 32;
+    move |sides| {
+        turn += 1;
+        scramble(turn) % sides
     }
 }

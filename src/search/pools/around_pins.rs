@@ -1,7 +1,8 @@
 //! The limit schedule for one pool: a problem whose only constraints are pins and reserved ranges is packed by the
 //! search of unconstrained problems, around the bodies that cannot move. Before and after that, packings without pins
 //! are repacked until all pins hold. Where that stays above the bound, guided search follows. Where this fails as well,
-//! or there are too many bodies for all of these, bodies eject others.
+//! or there are too many bodies for all of these, bodies eject others. Without pins and reserved ranges, bodies of
+//! windows or parts are staircases of an unconstrained problem, and are searched by its schedule.
 
 use std::ops::Range;
 
@@ -18,8 +19,8 @@ use crate::{
         first_fit::Packed,
         packing::Packing,
         pool_instance::PoolInstance,
-        schedule::AROUND_PINS,
-        sizes::{HUGE, LARGE},
+        schedule::{AROUND_PINS, IN_TURNS, LIMITS_ALONE},
+        sizes::{HUGE, LARGE, LONG},
         state::instance::{Instance, Outline},
     },
 };
@@ -27,7 +28,7 @@ use crate::{
 /// The most nodes, so that the other searches still run after one that would not end by itself.
 const MAX_NODES: u64 = 50_000_000;
 
-/// The default effort is this many times the effort of an unconstrained problem.
+/// The default effort around pins and reserved ranges is this many times the effort of an unconstrained problem.
 const TIMES: u64 = 9;
 
 /// The result of the search.
@@ -62,11 +63,18 @@ pub fn tighten(
         return None;
     }
     let usual = Limits { nodes: None, ..*limits }.scaled_to_gap(bound, best, 1);
-    let usual = usual.effort().saturating_mul(TIMES);
+    let is_free = inst.fixed.is_empty() && inst.pins.is_empty();
+    let usual = usual.effort().saturating_mul(if is_free { 1 } else { TIMES });
     let effort = limits.nodes.map_or(usual, |nodes| (nodes / 2).min(MAX_NODES));
     let mut packing = Packing::new(&inst, bound, best).with_threads(limits.threads);
-    let turn = Turn { usual: effort.min(usual), ..Turn::first(&inst, effort, limits) };
-    let nodes = AROUND_PINS.run(turn, &mut packing, monitor);
+    let is_in_turns = is_free && inst.bodies() <= LONG;
+    let schedules = if is_in_turns { &[IN_TURNS, LIMITS_ALONE][..] } else { &[AROUND_PINS] };
+    let mut nodes = 0;
+    for schedule in schedules {
+        let left = effort.saturating_sub(nodes);
+        let turn = Turn { usual: left.min(usual), ..Turn::first(&inst, left, limits) };
+        nodes += schedule.run(turn, &mut packing, monitor);
+    }
     let mut places = packed.places.clone();
     for (root, offset) in inst.roots.iter().zip(packing.offsets().into_iter().flatten()) {
         // Reserved ranges have a number that no body has.
@@ -155,4 +163,44 @@ fn outline(number: ChunkId, body: &Body, boxes: &[TimedBox], alignment: Bytes) -
     });
     let fixed = body.fixed.map(|place| place.offset);
     follow.then_some(Outline { root: number, segments, fixed })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use super::*;
+    use crate::{Observer, Problem, Progress, Strategy, search::samples::dice};
+
+    /// Chunks of which every third needs only its upper half in the middle of its life.
+    fn windows(chunks: u64, lives: u64) -> Problem {
+        let mut roll = dice(3);
+        let mut problem = Problem::builder();
+        for _ in 0..chunks {
+            let begin = roll(chunks);
+            let end = begin + 3 + roll(lives);
+            let size = 2 * (1 + roll(400));
+            let chunk = problem.chunk(begin..end, size);
+            if roll(3) == 0 {
+                problem.window(chunk, begin + 1..end - 1, size / 2..size);
+            }
+        }
+        problem.build().unwrap()
+    }
+
+    /// Nothing is pinned, so the search takes no more nodes than that of other staircases.
+    #[test]
+    fn bodies_of_windows_take_the_effort_of_staircases() {
+        let problem = windows(300, 60);
+        let spent = AtomicU64::new(0);
+        let progress = |progress: &Progress| {
+            spent.fetch_max(progress.nodes, Ordering::Relaxed);
+        };
+        let observer = Observer { progress: Some(&progress), ..Observer::default() };
+        let layout = Strategy::Best.layout(&problem, &Limits::default(), observer).unwrap();
+        let (pool, bound) = (layout.pool_size(&problem), layout.lower_bound);
+        assert!(bound < pool && pool < bound + bound / 25, "{pool}, {bound}");
+        let spent = spent.into_inner();
+        assert!((500_000..6_000_000).contains(&spent), "{spent}");
+    }
 }

@@ -354,17 +354,8 @@ mod tests {
     use crate::{
         Limits, Observer, Problem, Step, Strategy,
         problem::{ChunkId, constraints::concurrent},
-        search::{first_fit, pools::NODES},
+        search::{first_fit, pools::NODES, samples::dice},
     };
-
-    /// Random numbers, each below a number of sides.
-    fn dice(seed: u64) -> impl FnMut(u64) -> u64 {
-        let mut turn = seed << 32;
-        move |sides| {
-            turn += 1;
-            scramble(turn) % sides
-        }
-    }
 
     /// Operators on two streams that wait for each other now and then. Each makes a chunk that lives for a while, or
     /// until the next one of its stream is written over it.
