@@ -75,7 +75,8 @@ pub(super) fn split(sequence: &OpSequence, places: &mut Places, grain: Grain, ou
         }
     };
     for (step, operator) in sequence.operators().iter().enumerate() {
-        operator.inputs.iter().chain(&operator.outputs).for_each(|&tensor| add(step, tensor));
+        let used = sequence.used_tensors(operator, |view, input| places.is_view(view, input));
+        used.for_each(|(tensor, _)| add(step, tensor));
     }
     let clocks = (sequence.streams() > 1).then(|| clocks::operators(sequence));
     let stream = |step: usize| sequence.operators().get(step).map_or(0, |one| one.stream);

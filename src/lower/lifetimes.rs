@@ -48,11 +48,10 @@ pub(super) fn uses<'a>(
 ) -> impl Iterator<Item = (usize, ChunkId)> + 'a {
     sequence.operators().iter().zip(&places.workspaces).enumerate().flat_map(
         move |(step, (operator, workspace))| {
-            let inputs = operator.inputs.iter().map(|&input| (input, true));
-            let outputs = operator.outputs.iter().map(|&output| (output, false));
-            let chunks = inputs
-                .chain(outputs)
-                .flat_map(move |(tensor, is_input)| places.used(sequence, tensor, is_input));
+            let tensors =
+                sequence.used_tensors(operator, |view, input| places.is_view(view, input));
+            let chunks =
+                tensors.flat_map(move |(tensor, is_input)| places.used(sequence, tensor, is_input));
             chunks.chain(*workspace).map(move |chunk| (step, chunk))
         },
     )

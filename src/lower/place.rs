@@ -118,6 +118,12 @@ impl Places {
         }
     }
 
+    /// Returns whether a view lies in the chunk of its input.
+    pub(super) fn is_view(&self, view: TensorId, input: TensorId) -> bool {
+        let [view, input] = [view, input].map(|tensor| self.tensors[tensor.index()]);
+        view.zip(input).is_some_and(|((a, _), (b, _))| a == b)
+    }
+
     /// The names of the chunks: those of their tensors and workspaces.
     pub(super) fn names(&self, sequence: &OpSequence) -> Vec<Box<str>> {
         let mut workspaces = sequence.workspace_names();

@@ -62,6 +62,7 @@ pub(crate) fn optional_ties(sequence: &OpSequence, options: LoweringOptions) -> 
 /// Returns whether some tensor in the pool is used in parts: a view of it shows less than all of it. Then its bytes
 /// need not live equally long.
 pub(crate) fn has_parts(sequence: &OpSequence, options: LoweringOptions) -> bool {
+    let is_updated = place::views_with_updates(sequence);
     let outputs = sequence.operators().iter().flat_map(|operator| &operator.outputs);
     outputs.copied().any(|output| {
         let tensor = sequence.tensor(output);
@@ -70,7 +71,7 @@ pub(crate) fn has_parts(sequence: &OpSequence, options: LoweringOptions) -> bool
         else {
             return false;
         };
-        (options.views || *required)
+        (options.views || *required || is_updated[output.index()])
             && tensor.size != Some(0)
             && tensor.size != sequence.tensor(*input).size
             && is_in_pool(sequence, root(sequence, output), options)

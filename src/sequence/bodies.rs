@@ -50,6 +50,7 @@ impl OpSequence {
                 continue;
             }
             operator.bodies.clear();
+            operator.runs_bodies = true;
             let size = rooms.get(step).copied().unwrap_or(0);
             operator.workspace = operator.workspace.checked_add(size).ok_or_else(|| {
                 let tensor = format!("the workspace of {}", self.operator_name(step));

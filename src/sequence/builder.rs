@@ -318,6 +318,7 @@ impl Names {
                 cost: declared.cost.unwrap_or(1),
                 once: declared.once,
                 bodies: declared.bodies.clone(),
+                runs_bodies: false,
             });
         }
         let mut outputs = Vec::with_capacity(builder.outputs.len());

@@ -36,6 +36,7 @@ mod order;
 mod precedence;
 mod streams;
 mod ties;
+mod used;
 mod uses;
 #[cfg(feature = "onnx")]
 pub(crate) mod widen;
@@ -136,6 +137,8 @@ pub struct OperatorNode {
     pub once: bool,
     /// The sequences that it runs, one at a time; see [`Operator::body`](crate::Operator::body).
     pub bodies: Vec<OpSequence>,
+    /// True if it runs bodies that are planned, whose pools lie in its workspace.
+    pub(crate) runs_bodies: bool,
 }
 
 /// A checked operator sequence, in execution order.

@@ -104,14 +104,15 @@ pub(super) fn viewed(sequence: &OpSequence) -> Vec<usize> {
 }
 
 /// The inputs, sorted, of which an operator uses only the bytes that its outputs show. There are such inputs only if
-/// all of its outputs are views in place and it runs no body.
+/// all of its outputs are views in place, it runs no body, and it has no workspace.
 pub(super) fn only_shown(
     sequence: &OpSequence,
     places: &[Place],
     operator: &OperatorNode,
 ) -> Vec<usize> {
     let mut inputs = Vec::new();
-    for &output in operator.outputs.iter().filter(|_| operator.bodies.is_empty()) {
+    let computes = !operator.bodies.is_empty() || operator.workspace > 0;
+    for &output in operator.outputs.iter().filter(|_| !computes) {
         let tensor = sequence.tensor(output);
         match tensor.origin {
             Origin::Output { dependency: Dependency::Reads { input, offset, .. }, .. }

@@ -247,10 +247,12 @@ impl Chosen<'_> {
             let holds_part = same.iter().any(|link| link.kind == Kind::Part && link.to == tensor);
             !self.is_view(tensor) && !holds_part
         };
-        let content = |tensors: Vec<usize>| Content {
-            writer: tensors.iter().copied().find(|&tensor| is_writer(tensor)).unwrap(),
-            uses: tensors.iter().fold(0, |uses, &tensor| uses | self.model.uses(tensor)),
-            tensors,
+        let content = |tensors: Vec<usize>| {
+            let writer = tensors.iter().copied().find(|&tensor| is_writer(tensor)).unwrap();
+            let uses = tensors.iter().fold(0, |uses, &tensor| {
+                uses | self.model.uses(tensor, |output| self.is_view(output))
+            });
+            Content { writer, uses: self.model.or_first(uses, writer), tensors }
         };
         contents.into_iter().map(content).collect()
     }

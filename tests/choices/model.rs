@@ -68,6 +68,8 @@ pub struct Model {
     pub before: Vec<Steps>,
     /// The step that runs first.
     pub first: usize,
+    /// By step, on several streams: the first step on the same stream.
+    pub first_on: Vec<usize>,
     /// All sizes and distances are multiples of it.
     pub unit: i64,
     /// By tensor: further steps in which its bytes are kept, although no byte of it need be.
@@ -122,10 +124,15 @@ impl Model {
             let all = all.fold(0, |all, first| all | 1 << first | before[first]);
             before.push(all);
         }
+        let stream = |step: usize| sequence.operators()[step].stream;
+        let first_on = |step| (0..=step).find(|&first| stream(first) == stream(step)).unwrap();
+        let several = sequence.streams() > 1;
+        let first_on = (0..operators.len()).filter(|_| several).map(first_on).collect();
         let mut model = Self {
             kept: vec![0; tensors.len()],
             named: sequence.tensors().len(),
             first: 0,
+            first_on,
             tensors,
             operators,
             outputs: index(sequence.outputs()),
@@ -177,20 +184,47 @@ impl Model {
         1 << self.operators.len()
     }
 
-    /// The steps that make or read a tensor, and the end if it is a graph output.
-    pub fn uses(&self, tensor: usize) -> Steps {
+    /// The steps that make or read a tensor, and the end if it is a graph output. An operator whose outputs are all
+    /// views reads no byte that they do not show; `is_view` returns whether a tensor is one.
+    pub fn uses(&self, tensor: usize, is_view: impl Fn(usize) -> bool) -> Steps {
         let made = self.tensors[tensor].step.map_or(0, |step| 1 << step);
         let mut uses = made | self.kept[tensor];
         for (step, operator) in self.operators.iter().enumerate() {
-            if operator.inputs.contains(&tensor) {
+            let outputs = || operator.outputs.iter().copied();
+            let is_shown = outputs().all(&is_view) && outputs().any(|one| self.shows(one, tensor));
+            if operator.inputs.contains(&tensor) && !is_shown {
                 uses |= 1 << step;
             }
         }
         if self.outputs.contains(&tensor) {
             uses |= self.end();
         }
-        // What is supplied is there in the first step, even if nobody reads it.
-        if uses == 0 { 1 << self.first } else { uses }
+        uses
+    }
+
+    /// The uses of bytes of a tensor: these, or if there are none, the operator that runs first, because what is
+    /// supplied is there in the beginning. On several streams, that is the first one on the stream of an operator that
+    /// has the tensor as an input.
+    pub fn or_first(&self, uses: Steps, tensor: usize) -> Steps {
+        let all = self.uses(tensor, |_| false);
+        match uses {
+            0 if all != 0 && !self.first_on.is_empty() => {
+                1 << self.first_on[all.trailing_zeros() as usize]
+            }
+            0 => 1 << self.first,
+            uses => uses,
+        }
+    }
+
+    /// Returns whether a tensor may be a view of another one.
+    fn shows(&self, tensor: usize, other: usize) -> bool {
+        let dependency = &self.tensors[tensor].dependency;
+        matches!(dependency, Dependency::Reads { input, .. } if input.index() == other)
+    }
+
+    /// Returns whether a tensor may be a view.
+    pub fn may_be_view(&self, tensor: usize) -> bool {
+        matches!(self.tensors[tensor].dependency, Dependency::Reads { .. })
     }
 
     /// Returns whether all of these steps are over before a tensor is written.

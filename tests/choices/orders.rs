@@ -112,12 +112,13 @@ impl Contents {
             for at in 0..(model.tensors[tensor].size / model.unit) as usize {
                 let value = &mut values[find(&same, first + at)];
                 value.steps.push(model.tensors[tensor].step);
-                value.uses |= model.uses(tensor);
+                value.uses |= model.uses(tensor, |output| model.may_be_view(output));
                 value.is_outside |= outside[tensor];
             }
         }
         let inside = values.iter().filter(|value| !value.steps.is_empty() && !value.is_outside);
-        Self { values: inside.map(|value| (first_of(model, &value.steps), value.uses)).collect() }
+        let value = |value: &Value| (first_of(model, &value.steps), value.uses);
+        Self { values: inside.map(value).collect() }
     }
 
     /// The most bytes that are needed after a step or made by it.

@@ -73,7 +73,7 @@ pub fn kept(case: &Case, model: &Model, plan: &Plan) -> Vec<Steps> {
         if let TensorPlace::Pool { chunk, .. } = tensor.place {
             let id = case.sequence.tensor_id(&tensor.name).unwrap().index();
             places[id] = Some(chunk);
-            of_chunks[chunk] |= model.uses(id);
+            of_chunks[chunk] |= model.or_first(model.uses(id, |_| false), id);
         }
     }
     for window in plan.windows() {

@@ -5,7 +5,8 @@
 //! It reads the operators and the offsets of tensors, workspaces and bodies, and nothing else: no lifetimes,
 //! no links, and none of memplan's own checks.
 //!
-//! An operator has two phases. In the first it reads its inputs, fills its workspace, runs its bodies and writes
+//! An operator reads all of its inputs. Only if it has no workspace and all of its outputs are views in place, it reads no more of the inputs
+//! that these show than they show. It has two phases. In the first it reads its inputs, fills its workspace, runs its bodies and writes
 //! its outputs; in the second all of these must still be there, and it writes its outputs again. Other streams
 //! take turns with it between the two.
 
@@ -15,7 +16,8 @@ use std::collections::{BTreeSet, HashMap};
 
 use arbitrary::{Result, Unstructured};
 use frame::{
-    Frame, Memory, Place, Value, around, check_required, may_destroy, unwritten, update_states,
+    Frame, Memory, Place, Value, around, check_required, may_destroy, only_shown, unwritten,
+    update_states,
 };
 use memplan::{
     OpSequence, Plan, TensorPlace,
@@ -210,8 +212,11 @@ impl Machine<'_, '_> {
     fn begin(&mut self, frames: &mut Vec<Frame<'_>>, step: usize) -> Result<Outcome> {
         let frame = frames.last().unwrap();
         let operator = &frame.sequence.operators()[step];
-        for input in &operator.inputs {
-            if let Err(fault) = self.is_whole(frame, input.index()) {
+        let only_shown = only_shown(frame, operator);
+        for input in operator.inputs.iter().map(|input| input.index()) {
+            if !only_shown.contains(&input)
+                && let Err(fault) = self.is_whole(frame, input)
+            {
                 return Ok(Err(fault));
             }
         }
@@ -290,7 +295,9 @@ impl Machine<'_, '_> {
                 writers.insert((memory, low + at), output);
             }
         }
-        let inputs: BTreeSet<usize> = operator.inputs.iter().map(|input| input.index()).collect();
+        let mut inputs: BTreeSet<usize> =
+            operator.inputs.iter().map(|input| input.index()).collect();
+        inputs.retain(|input| !only_shown(frame, operator).contains(input));
         let mut destroyed: HashMap<usize, usize> = HashMap::new();
         for input in inputs {
             let damage = self.damage(frame, input);

@@ -588,7 +588,8 @@ impl Run<'_> {
             let is_shown = |output: usize| {
                 viewed(output).is_some() && (self.shown[output] != output || self.size(output) == 0)
             };
-            let only_shows = !operator.outputs.is_empty() && outputs().all(is_shown);
+            let only_shows =
+                !operator.outputs.is_empty() && operator.workspace == 0 && outputs().all(is_shown);
             for input in operator.inputs.iter().map(|input| input.index()) {
                 if !only_shows || outputs().all(|output| viewed(output) != Some(input)) {
                     read(input, end, false);

@@ -221,7 +221,8 @@ impl Placed {
                     || matches!(self.tensors[output].tie, Tie::View(..))
                         && self.tensors[output].size == 0
             };
-            let only_shows = !step.outputs.is_empty() && step.outputs.iter().all(shows);
+            let only_shows =
+                !step.outputs.is_empty() && step.workspace.0 == 0 && step.outputs.iter().all(shows);
             for &input in &step.inputs {
                 let is_of = |&output: &usize| matches!(self.tensors[output].tie, Tie::View(of, ..) if of == input);
                 let is_read = !(only_shows && step.outputs.iter().any(is_of));

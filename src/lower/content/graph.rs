@@ -79,7 +79,8 @@ fn uses(sequence: &OpSequence, values: &Values<'_>) -> Vec<Vec<Use>> {
         }
     }
     for (step, operator) in sequence.operators().iter().enumerate() {
-        operator.inputs.iter().chain(&operator.outputs).for_each(|&tensor| add(tensor, step));
+        let used = values.pieces.used(sequence, operator);
+        used.into_iter().for_each(|tensor| add(tensor, step));
     }
     for tensor in sequence.outputs().iter().copied().chain(values.kept_weights()) {
         add(tensor, end);

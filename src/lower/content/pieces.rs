@@ -7,7 +7,7 @@ use smallvec::{SmallVec, smallvec};
 use crate::{
     Bytes,
     lower::{LoweringOptions, place},
-    sequence::{Dependency, Gather, OpSequence, Origin, TensorId},
+    sequence::{Dependency, Gather, OpSequence, OperatorNode, Origin, TensorId},
 };
 
 /// Bytes of a tensor that are bytes of a value.
@@ -122,6 +122,16 @@ impl Pieces {
             }
             _ => self.of[at] = own(at, size),
         }
+    }
+
+    /// The tensors whose bytes an operator uses, whatever a plan chooses: a view that is given up reads more.
+    pub(super) fn used(
+        &self,
+        sequence: &OpSequence,
+        operator: &OperatorNode,
+    ) -> SmallVec<[TensorId; 8]> {
+        let is_view = |view: TensorId, _| self.base[view.index()].0 != view.index();
+        sequence.used_tensors(operator, is_view).map(|(tensor, _)| tensor).collect()
     }
 
     /// The content of these bytes of a tensor.

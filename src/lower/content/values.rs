@@ -107,8 +107,8 @@ impl<'a> Values<'a> {
     fn use_all(&mut self) {
         let several = self.sequence.streams() > 1;
         for (step, operator) in self.sequence.operators().iter().enumerate() {
-            for tensor in operator.inputs.iter().chain(&operator.outputs) {
-                self.use_at(*tensor, step, several);
+            for tensor in self.pieces.used(self.sequence, operator) {
+                self.use_at(tensor, step, several);
             }
         }
         let end = self.sequence.operators().len();

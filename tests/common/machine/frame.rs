@@ -101,6 +101,22 @@ pub fn around(frames: &[Frame<'_>], name: &str) -> Option<(usize, usize)> {
     levels.find_map(|(level, frame)| Some((level, frame.sequence.tensor_id(name)?.index())))
 }
 
+/// The inputs of which an operator reads only what its outputs show: all of these are views in place, and it has no
+/// workspace.
+pub fn only_shown(frame: &Frame<'_>, operator: &OperatorNode) -> BTreeSet<usize> {
+    let viewed = |output: &TensorId| match &frame.sequence.tensor(*output).origin {
+        Origin::Output { dependency: Dependency::Reads { input, .. }, .. } => Some(input.index()),
+        _ => None,
+    };
+    let is_in_place = |output: &TensorId| {
+        let size = frame.size(output.index());
+        viewed(output).is_some() && unwritten(frame, output.index()).len() as u64 == size
+    };
+    let computes = !operator.bodies.is_empty() || operator.workspace > 0;
+    let is_only_shown = !computes && operator.outputs.iter().all(is_in_place);
+    operator.outputs.iter().filter(|_| is_only_shown).filter_map(viewed).collect()
+}
+
 /// The bytes of an output that its operator does not write: a view in its place writes none, and inputs
 /// that the plan lists as parts are not copied.
 pub fn unwritten(frame: &Frame<'_>, output: usize) -> BTreeSet<u64> {
