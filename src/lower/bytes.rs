@@ -18,6 +18,7 @@ use crate::{
         clocks::{self, first_end},
         place::{DraftChunk, Places, Source},
         runs::{runs, runs_on_streams},
+        ties::divided_bytes,
     },
     problem::ChunkId,
     sequence::{Dependency, Gather, OpSequence, Origin, TensorId},
@@ -62,7 +63,7 @@ pub(super) type SplitChunks = BTreeMap<ChunkId, SplitChunk>;
 const MAX_RUNS: usize = 256;
 
 /// Splits the chunks whose bytes are needed for different times; with [`Grain::Pieces`], also where the bytes that
-/// outputs gather begin and end. If `outside`, chunks outside the pool are split as well.
+/// outputs gather, or that outputs of one operator are written over, begin and end. If `outside`, chunks outside the pool are split as well.
 pub(super) fn split(sequence: &OpSequence, places: &mut Places, grain: Grain, outside: bool) {
     let mut cuts = vec![Vec::new(); places.chunks.len()];
     if grain == Grain::Pieces {
@@ -86,7 +87,8 @@ pub(super) fn split(sequence: &OpSequence, places: &mut Places, grain: Grain, ou
         let chunk = &places.chunks[at];
         let is_possible = chunk.can_be_split() && (outside || chunk.outside.is_none());
         let size = chunk.size;
-        if !is_possible || uses.iter().all(|(bytes, _)| *bytes == (0..size)) {
+        let is_whole = cuts[at].is_empty() && uses.iter().all(|(bytes, _)| *bytes == (0..size));
+        if !is_possible || is_whole {
             continue;
         }
         let Some(made) = chunk.tensor().map(|tensor| Made::of(sequence, tensor)) else { continue };
@@ -174,8 +176,15 @@ impl Places {
         Some((chunk, low..low.saturating_add(size)))
     }
 
-    /// Adds the first and last bytes that outputs gather from chunks or into them.
+    /// Adds the first and last bytes that outputs gather from chunks or into them, and those of chunks that several
+    /// outputs of one operator may be written over.
     fn cut(&self, sequence: &OpSequence, cuts: &mut [Vec<Bytes>]) {
+        for divided in divided_bytes(sequence) {
+            if let Some((chunk, low)) = self.tensors[divided.root.index()] {
+                let bytes = [divided.bytes.start, divided.bytes.end];
+                cuts[chunk.index()].extend(bytes.map(|byte| low.saturating_add(byte)));
+            }
+        }
         for &output in sequence.operators().iter().flat_map(|operator| &operator.outputs) {
             let Origin::Output { dependency: Dependency::Gathers(gathers), .. } =
                 &sequence.tensor(output).origin

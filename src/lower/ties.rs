@@ -1,13 +1,13 @@
 //! The ties of a sequence that a planner may give up.
 
-use std::collections::HashSet;
+use std::{collections::HashSet, ops::Range};
 
 use smallvec::{SmallVec, smallvec};
 
 use crate::{
     Bytes,
     lower::{LoweringOptions, place},
-    sequence::{Dependency, OpSequence, Origin, Overwrite, TensorId, Tie},
+    sequence::{Dependency, OpSequence, OperatorNode, Origin, Overwrite, TensorId, Tie},
 };
 
 /// The optional ties: those that lowering with these options may accept but need not, in the order of the operators.
@@ -96,8 +96,9 @@ pub(crate) fn has_shared_content(sequence: &OpSequence, options: LoweringOptions
 /// Returns whether the search over ties may miss some plans. That is so
 ///
 /// - if a tensor is tied both by a view and in another way: an output gathers a view, or a view shows an output that
-///   gathers inputs, an output that is written over an input, or a supplied tensor; or
-/// - if an output may be written over one of two inputs that may share bytes.
+///   gathers inputs, an output that is written over an input, or a supplied tensor;
+/// - if an output may be written over one of two inputs that may share bytes; or
+/// - if two outputs of one operator may be written over different bytes of one tensor.
 pub(crate) fn has_untried(sequence: &OpSequence, options: LoweringOptions) -> bool {
     let dependency = |tensor: TensorId| match &sequence.tensor(tensor).origin {
         Origin::Output { dependency, .. } => dependency,
@@ -105,7 +106,7 @@ pub(crate) fn has_untried(sequence: &OpSequence, options: LoweringOptions) -> bo
     };
     let is_view = |tensor: TensorId| matches!(dependency(tensor), Dependency::Reads { .. });
     let may_gather = may_gather(sequence, options);
-    if may_gather && overwrites_a_relative(sequence) {
+    if may_gather && overwrites_a_relative(sequence) || divided_bytes(sequence).next().is_some() {
         return true;
     }
     let mut outputs = sequence.operators().iter().flat_map(|operator| &operator.outputs).copied();
@@ -120,6 +121,43 @@ pub(crate) fn has_untried(sequence: &OpSequence, options: LoweringOptions) -> bo
         }
         Dependency::Fresh | Dependency::Overwrites(_) => false,
     })
+}
+
+/// Bytes of a tensor that an output may be written over, while another output of the same operator may be written over
+/// other bytes of the tensor.
+#[derive(Clone, Debug)]
+pub(super) struct DividedBytes {
+    /// A tensor that is no view.
+    pub(super) root: TensorId,
+    pub(super) bytes: Range<Bytes>,
+}
+
+/// The bytes of tensors that outputs of an operator may divide between them.
+pub(super) fn divided_bytes(sequence: &OpSequence) -> impl Iterator<Item = DividedBytes> + '_ {
+    let of_operator = move |operator: &OperatorNode| {
+        let over = operator.outputs.iter().flat_map(|&output| {
+            let size = sequence.tensor(output).size.unwrap_or(0);
+            overwrites_of(sequence, output).iter().map(move |overwrite| {
+                let (root, low) = place_in_root(sequence, overwrite.input);
+                let low = low.saturating_add(overwrite.offset).saturating_sub(overwrite.below);
+                DividedBytes { root, bytes: low..low.saturating_add(size) }
+            })
+        });
+        let mut over: Vec<DividedBytes> = over.collect();
+        over.sort_by_key(|one| one.root);
+        let is_divided = |group: &&[DividedBytes]| {
+            let last_start = group.iter().map(|one| one.bytes.start).max();
+            last_start >= group.iter().map(|one| one.bytes.end).min()
+        };
+        let divided = over.chunk_by(|a, b| a.root == b.root).filter(is_divided);
+        divided.flatten().cloned().collect::<Vec<_>>()
+    };
+    sequence.operators().iter().flat_map(of_operator)
+}
+
+/// Returns whether lowering may cut chunks into pieces: outputs gather inputs, or divide a tensor between them.
+pub(crate) fn has_pieces(sequence: &OpSequence, options: LoweringOptions) -> bool {
+    may_gather(sequence, options) || divided_bytes(sequence).next().is_some()
 }
 
 /// Returns whether an output may be written over an input that may share bytes with another input of its operator,
@@ -176,13 +214,18 @@ fn overwrites_of(sequence: &OpSequence, tensor: TensorId) -> &[Overwrite<TensorI
 
 /// The tensor that this is a view of, through other views.
 fn root(sequence: &OpSequence, view: TensorId) -> TensorId {
-    let mut at = view;
-    while let Origin::Output { dependency: Dependency::Reads { input, .. }, .. } =
-        &sequence.tensor(at).origin
+    place_in_root(sequence, view).0
+}
+
+/// The tensor that this is a view of, through other views, and the offset there.
+fn place_in_root(sequence: &OpSequence, view: TensorId) -> (TensorId, Bytes) {
+    let (mut at, mut low) = (view, 0_u64);
+    while let Origin::Output { dependency: Dependency::Reads { input, offset, .. }, .. } =
+        sequence.tensor(at).origin
     {
-        at = *input;
+        (at, low) = (input, low.saturating_add(offset));
     }
-    at
+    (at, low)
 }
 
 /// Returns whether a tensor that is no view lies in the pool.

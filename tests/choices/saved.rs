@@ -107,6 +107,11 @@ macro_rules! graphs {
 
 graphs! {
     view_of_a_part: setting(1, false), pool(&[64]);
+    slice_right_before_its_use: setting(1, false), pool(&[76]);
+    halves_that_one_operator_overwrites: setting(64, false), pool(&[128]);
+    copy_that_saves_a_cell: setting(64, false), pool(&[320]);
+    #[ignore = "only a copy of a supplied tensor lets the output lie off the alignment"]
+    copy_that_shares_a_cell: setting(4, false), pool(&[8]);
     view_of_an_input: setting(1, true), pool(&[72]);
     view_in_a_better_order: setting(1, true), order(&[96], 64);
     gated_halves: setting(1, false), pool(&[128]);

@@ -157,7 +157,10 @@ fn request(
             let first = runs.partition_point(|(bytes, _)| bytes.end <= piece.low);
             for (bytes, chunk) in runs[first..].iter().take_while(|(bytes, _)| bytes.start < end) {
                 let shared = bytes.end.min(end) - bytes.start.max(piece.low);
-                saved.push((*chunk, values.counted(piece.value, shared)));
+                let cells = values.saved_cells(overwrite, piece.value, shared);
+                let cells = Bytes::try_from(cells).unwrap_or(Bytes::MAX);
+                graph.is_exact &= cells == values.counted(piece.value, shared);
+                saved.push((*chunk, cells));
             }
         }
         let sum = saved.iter().map(|(_, bytes)| bytes).sum::<Bytes>();

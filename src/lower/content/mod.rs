@@ -151,6 +151,57 @@ mod tests {
         assert_eq!(bound(&sequence("v"), 1), Some(160));
     }
 
+    /// A view that runs late keeps only what it shows.
+    #[test]
+    fn a_late_view_keeps_no_more_than_it_shows() {
+        let sequence = OpSequence::builder()
+            .operator(op("m", &[], Output::new("t", 64)))
+            .operator(op("first", &["t"], Output::new("a", 32).reads("t")))
+            .operator(op("use", &["a"], Output::new("b", 4)))
+            .operator(op("big", &["b"], Output::new("c", 40)))
+            .operator(op("second", &["t"], Output::new("d", 32).reads_at("t", 32)))
+            .operator(op("add", &["c", "d"], Output::new("y", 4)))
+            .output("y")
+            .build()
+            .expect("the sequence is right");
+        assert_eq!(bound(&sequence, 1), Some(32 + 4 + 40));
+    }
+
+    /// Two outputs of one operator may be written over different bytes of one input.
+    #[test]
+    fn outputs_may_share_an_input_between_them() {
+        let split = Operator::new("split")
+            .inputs(["t"])
+            .output(Output::new("a", 64).overwrites("t"))
+            .output(Output::new("b", 64).overwrites_at("t", 64));
+        let sequence = OpSequence::builder()
+            .operator(op("m", &[], Output::new("t", 128)))
+            .operator(split)
+            .operator(op("add", &["a", "b"], Output::new("y", 64).overwrites("a")))
+            .output("y")
+            .build()
+            .expect("the sequence is right");
+        assert_eq!(bound(&sequence, 64), Some(128));
+    }
+
+    /// A copy of the second view dies as a whole, so that an output may be written over it.
+    #[test]
+    fn a_copy_may_save_a_cell() {
+        let last = Operator::new("last")
+            .inputs(["b"])
+            .output(Output::new("x", 96).overwrites("b"))
+            .output(Output::new("y", 96).overwrites("b"));
+        let sequence = OpSequence::builder()
+            .operator(op("m", &[], Output::new("t", 96)))
+            .operator(op("v", &["t"], Output::new("a", 64).reads("t")))
+            .operator(op("w", &["t"], Output::new("b", 96).reads("t")))
+            .operator(last)
+            .output("a")
+            .build()
+            .expect("the sequence is right");
+        assert!(bound(&sequence, 64) <= Some(320));
+    }
+
     #[test]
     fn operators_of_other_streams_may_run_at_the_same_time() {
         let sequence = OpSequence::builder()

@@ -25,7 +25,7 @@ impl Values<'_> {
     ) -> Count {
         let mut saved = Count::default();
         let mut values: Vec<usize> = Vec::new();
-        let mut writers = 0;
+        let (mut writers, mut is_through_view) = (0, false);
         for &output in &operator.outputs {
             let Origin::Output { dependency: Dependency::Overwrites(overwrites), .. } =
                 &self.sequence.tensor(output).origin
@@ -47,6 +47,7 @@ impl Values<'_> {
                     cells: best.cells.max(dying.cells),
                 };
                 values.extend(shared);
+                is_through_view |= self.is_view(overwrite.input);
             }
             let all = self.count(output.index(), self.of[output.index()].size);
             writers += usize::from(best.plain > 0);
@@ -62,7 +63,11 @@ impl Values<'_> {
         values.sort_unstable();
         values.dedup();
         let is_exact = values.iter().any(|&value| self.of[value].is_exact);
-        let dying = values.iter().map(|&value| self.needed(value, &is_last));
+        let dying = values.iter().map(|&value| {
+            let count = self.needed(value, &is_last);
+            let cells = if is_through_view { self.cells(count.plain, false) } else { count.cells };
+            Count { cells, ..count }
+        });
         let dying = dying.fold(Count::default(), Count::plus);
         let cells = if is_exact { saved.cells } else { saved.cells.min(dying.cells) };
         Count { plain: saved.plain.min(dying.plain), cells }
@@ -87,7 +92,10 @@ impl Values<'_> {
                 *dying.entry(piece.value).or_default() += bytes;
             }
         }
-        let counts = dying.iter().map(|(&value, &bytes)| self.count(value, bytes));
+        let counts = dying.iter().map(|(&value, &bytes)| Count {
+            cells: self.saved_cells(overwrite, value, bytes),
+            ..self.count(value, bytes)
+        });
         (counts.fold(Count::default(), Count::plus), dying.into_keys().collect())
     }
 

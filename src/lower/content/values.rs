@@ -179,10 +179,12 @@ impl<'a> Values<'a> {
             // A cut is aligned if it is at a multiple of the alignment or at the end.
             let is_cell = |at: Bytes, end: Bytes| at == end || at.is_multiple_of(alignment);
             let mut join = |this: &mut Self, others: &PieceList, is_aligned: bool| {
+                let own = find(&mut parent, output.index());
+                is_exact[own] |= !is_aligned;
                 for other in others {
                     let (a, b) =
                         (find(&mut parent, output.index()), find(&mut parent, other.value));
-                    is_exact[a] |= !is_aligned || is_exact[b];
+                    is_exact[a] |= is_exact[b];
                     parent[b] = a;
                     this.of[other.value].is_single &= other.value == output.index();
                     this.of[output.index()].is_single = false;
@@ -202,6 +204,10 @@ impl<'a> Values<'a> {
                         let is_aligned = overwrite.below.is_multiple_of(alignment)
                             && is_cell(bytes.start, whole)
                             && (is_whole || is_cell(bytes.end, whole));
+                        let is_aligned = is_aligned
+                            && self.in_copies(overwrite, size).all(|(bytes, whole)| {
+                                is_cell(bytes.start, whole) && is_cell(bytes.end, whole)
+                            });
                         join(self, &others, is_aligned);
                     }
                 }
@@ -244,6 +250,42 @@ impl<'a> Values<'a> {
         (base, low..low.saturating_add(size.saturating_sub(below)))
     }
 
+    /// The bytes that an output takes of each view through which it is written over an input, with the view's size. A
+    /// plan may make any of these views a copy.
+    fn in_copies(
+        &self,
+        overwrite: &Overwrite<TensorId>,
+        size: Bytes,
+    ) -> impl Iterator<Item = (Range<Bytes>, Bytes)> {
+        let (mut at, mut low) = (overwrite.input, overwrite.offset);
+        std::iter::from_fn(move || {
+            let Origin::Output { dependency: Dependency::Reads { input, offset, .. }, .. } =
+                self.sequence.tensor(at).origin
+            else {
+                return None;
+            };
+            let view = (low..low.saturating_add(size), self.size(at));
+            (at, low) = (input, low.saturating_add(offset));
+            Some(view)
+        })
+    }
+
+    pub(super) fn is_view(&self, tensor: TensorId) -> bool {
+        self.pieces.base[tensor.index()].0 != tensor.index()
+    }
+
+    /// The most cells of the alignment, in bytes, that an output saves by destroying bytes of a value. If the input is a
+    /// view, the output may be written over a copy of it, and the value then has fewer bytes, not an unaligned end.
+    pub(super) fn saved_cells(
+        &self,
+        overwrite: &Overwrite<TensorId>,
+        value: usize,
+        bytes: Bytes,
+    ) -> i128 {
+        let count = self.count(value, bytes);
+        if self.is_view(overwrite.input) { self.cells(count.plain, false) } else { count.cells }
+    }
+
     /// The count of this many bytes of a value, in one run.
     pub(super) fn count(&self, value: usize, bytes: Bytes) -> Count {
         let Value { is_exact, is_single, ref uses, .. } = self.of[value];
@@ -256,7 +298,7 @@ impl<'a> Values<'a> {
     }
 
     /// The bytes of the alignment cells whose first byte lies in these bytes, so that no other value counts them.
-    fn cells(&self, bytes: i128, is_exact: bool) -> i128 {
+    pub(super) fn cells(&self, bytes: i128, is_exact: bool) -> i128 {
         let alignment = i128::from(self.placing.alignment);
         let more = if is_exact { 0 } else { alignment - 1 };
         (bytes + more) / alignment * alignment

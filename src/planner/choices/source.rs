@@ -6,7 +6,7 @@ use super::trial::Trial;
 use crate::{
     Bytes, InputRef, PlanError, Planner, Problem,
     lower::{
-        Grain, LoweredPlace, LoweringOptions, content_bound, has_parts, has_untried, may_gather,
+        Grain, LoweredPlace, LoweringOptions, content_bound, has_parts, has_pieces, has_untried,
         optional_ties, overlap_distances,
     },
     plan::PlannedCopy,
@@ -81,7 +81,7 @@ impl<'a> Source<'a> {
     /// The grains of lifetimes, the simpler ones first.
     pub(super) fn grains(self, options: LoweringOptions) -> &'static [Grain] {
         match self {
-            Self::Sequence(_, flat) if may_gather(&flat.sequence, options) => {
+            Self::Sequence(_, flat) if has_pieces(&flat.sequence, options) => {
                 &[Grain::Chunks, Grain::Bytes, Grain::Pieces]
             }
             Self::Sequence(..) => &[Grain::Chunks, Grain::Bytes],
