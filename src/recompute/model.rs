@@ -179,9 +179,16 @@ impl<'a> Draft<'a> {
     fn share(&mut self, tensor: TensorId, with: TensorId) {
         self.root[tensor.index()] = self.root[with.index()];
         let of = self.value_of[with.index()];
-        if of != NOBODY && self.sequence.tensor(tensor).size != Some(0) {
+        let size = self.sequence.tensor(tensor).size.unwrap_or(Bytes::MAX);
+        if of != NOBODY && size > 0 {
+            let storage = self.values[of as usize].storage;
             self.value_of[tensor.index()] = narrow(self.values.len());
-            self.values.push(Value { storage: self.values[of as usize].storage, of });
+            self.values.push(Value { storage, of });
+            if self.sequence.tensor(with).size.is_some_and(|whole| size < whole) {
+                // A reader of a part keeps no more than the part.
+                let least = &mut self.storages[storage as usize].least;
+                *least = self.placing.floor(size).min(*least);
+            }
         }
     }
 

@@ -7,7 +7,7 @@ use memplan::{
 };
 
 use super::steps::random_step;
-use crate::common::{constraints::Dice, expansion};
+use crate::common::{constraints::Dice, expansion, project};
 
 fn planner() -> Planner<'static> {
     Planner::new().alignment(4).padding(1)
@@ -65,4 +65,21 @@ fn what_fits_as_given_runs_as_given() {
     let found = fit(&step, Recomputing::new(pool)).unwrap();
     assert!(found.is_proven() && found.recomputation.later.is_empty());
     assert_eq!(found.plan.pool_size(), pool);
+}
+
+/// A slice keeps only its bytes of a tensor until it is read, so that the rest proves nothing about the peak.
+#[test]
+fn a_tensor_that_is_used_in_parts_counts_with_the_smallest_part() {
+    let read = std::fs::read_to_string(
+        project().join("tests/choices/graphs/slice_right_before_its_use.json"),
+    );
+    let sequence: OpSequence = serde_json::from_str(&read.unwrap()).unwrap();
+    let planner = Planner::new().alignment(1);
+    let fit = |capacity| planner.plan_recomputed(&sequence, Recomputing::new(capacity)).unwrap();
+    assert!(matches!(fit(43), RecomputedPlan::Impossible { peak_bound: 44 }));
+    assert!(matches!(fit(44), RecomputedPlan::NotFound { peak_bound: 44, .. }));
+    for capacity in [75, 76] {
+        let RecomputedPlan::Found(found) = fit(capacity) else { panic!("{capacity}") };
+        assert!(found.recomputation.peak_bound <= found.plan.pool_size(), "{found:?}");
+    }
 }
