@@ -39,7 +39,8 @@ pub(crate) use graph::{CountedGraph, chunk_graph};
 pub use options::LoweringOptions;
 use place::Places;
 pub(crate) use ties::{
-    has_parts, has_pieces, has_shared_content, has_untried, optional_ties, overlap_distances,
+    has_parts, has_pieces, has_rival_outputs, has_shared_content, has_untried, optional_ties,
+    overlap_distances,
 };
 
 /// The place of a tensor.

@@ -88,9 +88,26 @@ pub(crate) fn overlap_distances(sequence: &OpSequence) -> impl Iterator<Item = B
     overwrites(sequence).map(|overwrite| overwrite.below).filter(|&below| below > 0)
 }
 
-/// Returns whether the bytes alive depend on choices: a tensor is used in parts, or lies in others.
+/// Returns whether the bytes alive depend on choices: a tensor is used in parts, is divided, or lies in others.
 pub(crate) fn has_shared_content(sequence: &OpSequence, options: LoweringOptions) -> bool {
-    may_gather(sequence, options) || has_parts(sequence, options)
+    has_pieces(sequence, options) || has_parts(sequence, options)
+}
+
+/// Returns whether two outputs of an operator may be written over one tensor, and one of them over another one, too.
+pub(crate) fn has_rival_outputs(sequence: &OpSequence) -> bool {
+    sequence.operators().iter().any(|operator| {
+        let over = operator.outputs.iter().enumerate().flat_map(|(at, &output)| {
+            let overwrites = overwrites_of(sequence, output);
+            let has_several = overwrites.len() > 1;
+            overwrites.iter().map(move |one| (root(sequence, one.input), at, has_several))
+        });
+        let mut over: Vec<(TensorId, usize, bool)> = over.collect();
+        over.sort_unstable();
+        over.chunk_by(|a, b| a.0 == b.0).any(|group| {
+            let is_shared = group.iter().any(|one| one.1 != group[0].1);
+            is_shared && group.iter().any(|one| one.2)
+        })
+    })
 }
 
 /// Returns whether the search over ties may miss some plans. That is so

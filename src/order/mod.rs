@@ -59,8 +59,8 @@ use crate::{
     Bytes, Limits, Observer, OpSequence, PlanError, ProblemError, SequenceError,
     effort::Effort,
     lower::{
-        Grain, LoweringOptions, Placing, chunk_graph, content_bound, has_shared_content,
-        lower_apart, overlap_distances, value_graph,
+        Grain, LoweringOptions, Placing, chunk_graph, content_bound, has_rival_outputs,
+        has_shared_content, lower_apart, overlap_distances, value_graph,
     },
     problem::align_up,
 };
@@ -153,7 +153,7 @@ pub struct Reordered {
     pub given_peak: Bytes,
     /// A lower bound in bytes for every order. 0 if there is none, which happens if outputs may begin below their
     /// inputs and either the distances are not multiples of the alignment, or some tensors are gathered or used in
-    /// parts.
+    /// parts; and if two outputs of an operator may be written over one input, and one of them over another one, too.
     pub lower_bound: Bytes,
     /// The fewest operators that must be moved to turn the given order into this one.
     pub moved: usize,
@@ -234,6 +234,8 @@ pub fn reorder(
     let has_overlaps = distances.peek().is_some();
     let is_bounded = !has_overlaps
         || !is_shared && distances.all(|below| below.is_multiple_of(placing.alignment));
+    // The model gives each output the first input that it may be written over.
+    let is_bounded = is_bounded && !has_rival_outputs(sequence);
     let graph = if is_shared && !has_overlaps {
         value_graph(sequence, options.lowering, placing)
     } else {

@@ -18,7 +18,8 @@ use crate::{
 const SHOWN: usize = 6;
 
 /// The remark where there is no lower bound over all orders.
-const NO_BOUND: &str = "no bound is counted where outputs may begin below inputs";
+const NO_BOUND: &str =
+    "no bound is counted where outputs may begin below inputs or compete for one";
 
 /// The width of a label.
 const LABEL: usize = 16;

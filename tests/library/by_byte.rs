@@ -599,3 +599,21 @@ fn bytes_of_an_update_outside_the_pool_are_not_in_it() {
         assert_eq!((verify(&sequence, &plan), execute(&sequence, &plan)), (vec![], vec![]));
     }
 }
+
+/// Two outputs of one operator update the halves of a tensor.
+#[test]
+fn outputs_of_one_operator_update_different_bytes() {
+    let update = Operator::new("update").inputs(["x"]);
+    let update = update.output(Output::new("y", 64).updates("x", 0));
+    let sequence = OpSequence::builder()
+        .operator(Operator::new("make").output(Output::new("x", 128)))
+        .operator(update.output(Output::new("z", 64).updates("x", 64)))
+        .operator(Operator::new("add").inputs(["y", "z"]).output(Output::new("s", 64)))
+        .output("s")
+        .build()
+        .unwrap();
+    let plan = Planner::new().alignment(64).plan(&sequence).unwrap();
+    assert_eq!((plan.pool_size(), plan.proven_optimal()), (192, true));
+    assert_eq!(plan.offset("z"), plan.offset("x").map(|offset| offset + 64));
+    assert_eq!((verify(&sequence, &plan), execute(&sequence, &plan)), (vec![], vec![]));
+}

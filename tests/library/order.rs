@@ -305,3 +305,20 @@ fn every_known_graph_has_the_recorded_peaks_and_bounds() {
         assert!(found.peak >= number("lower"), "{name}: an order below a known bound");
     }
 }
+
+/// A plan may give the first output the second input, so that the other one gets the first, in any order.
+#[test]
+fn outputs_that_compete_for_an_input_have_no_bound() {
+    let operator = |name: &str, bytes| Operator::new(name).output(Output::new(name, bytes));
+    let both = Operator::new("both").inputs(["a", "b"]);
+    let both = both.output(Output::new("x", 8).overwrites("a").overwrites("b"));
+    let sequence = OpSequence::builder()
+        .operator(operator("a", 8))
+        .operator(operator("b", 8))
+        .operator(both.output(Output::new("y", 8).overwrites("a")))
+        .build()
+        .unwrap();
+    let found = reorder(&sequence, &ReorderOptions::default()).unwrap();
+    let plan = Planner::new().alignment(1).plan(&sequence).unwrap();
+    assert_eq!((found.peak, found.lower_bound, plan.pool_size()), (24, 0, 16));
+}

@@ -104,7 +104,7 @@ fn is_refused(#[case] declare: Declare, #[case] message: &str) {
     "operator 'b': 'y' must overwrite 'x', but a later operator reads that chunk")]
 #[case::updated_twice(
     |s: &mut SequenceBuilder| { s.operator(operator("a", &[], Output::new("x", 4)))
-           .operator(operator("b", &["x"], Output::new("y", 2).updates("x", 0)).output(Output::new("z", 2).updates("x", 2))); },
+           .operator(operator("b", &["x"], Output::new("y", 2).updates("x", 0)).output(Output::new("z", 2).updates("x", 1))); },
     "operator 'b': 'z' must overwrite 'x', but another chunk overwrites that one")]
 #[case::required_over_a_graph_output(
     |s: &mut SequenceBuilder| { s.operator(operator("a", &[], Output::new("x", 4)))
