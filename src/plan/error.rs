@@ -45,8 +45,16 @@ pub enum PlanError {
         /// The chunk.
         name: String,
     },
-    /// A better order of the operators is requested together with pools.
-    #[error("a better order of the operators can be searched for in one pool only; give no pools")]
+    /// Pins put one chunk in two places.
+    #[error("pins put '{name}' in two places; omit all but one")]
+    PinsDiffer {
+        /// The chunk.
+        name: String,
+    },
+    /// A better order of the operators, or operators to run again, are requested together with pools.
+    #[error(
+        "orders and recomputation are searched for in one pool without limits only; give no pools and no largest buffer"
+    )]
     OrderInPools,
     /// A pin names a pool that is not listed.
     #[error("there is no pool '{pool}'; the pools are {pools}")]

@@ -12,7 +12,7 @@ use crate::{
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct StepMemory<'p, T> {
-    /// The inputs that the operator reads.
+    /// The inputs that the operator reads. If it only makes views, bytes that these do not show may be gone.
     pub inputs: Vec<InputMemory<'p, T>>,
     /// The outputs that it writes.
     pub outputs: Vec<OutputMemory<'p, T>>,

@@ -74,6 +74,12 @@ impl Memories {
         if let Some((chunk, ..)) = pinned.iter().find(|(chunk, ..)| is_pinned(*chunk)) {
             return Err(PlanError::PinnedTwice { name: problem.labels().name(*chunk) });
         }
+        let mut places_of = pinned.clone();
+        places_of.sort_unstable();
+        places_of.dedup();
+        if let Some(pair) = places_of.windows(2).find(|pair| pair[0].0 == pair[1].0) {
+            return Err(PlanError::PinsDiffer { name: problem.labels().name(pair[0].0) });
+        }
         let traffic = input.sequence().map(|sequence| traffic(sequence, &places, problem.len()));
         let mut builder = problem.into_builder();
         if !pools.is_empty() {

@@ -1,5 +1,7 @@
 //! The tensors whose bytes an operator uses.
 
+use smallvec::SmallVec;
+
 use crate::sequence::{Dependency, OpSequence, OperatorNode, Origin, TensorId};
 
 impl OpSequence {
@@ -23,12 +25,12 @@ impl OpSequence {
             && operator.outputs.iter().all(|output| {
                 viewed(output).is_some_and(|input| !has_bytes(*output) || is_view(*output, input))
             });
-        let is_shown = move |input: TensorId| {
-            let mut views = operator.outputs.iter().filter(|&&output| has_bytes(output));
-            only_views && views.any(|output| viewed(output) == Some(input))
-        };
-        let inputs = operator.inputs.iter().filter(move |&&input| !is_shown(input));
-        let inputs = inputs.map(|&input| (input, true));
+        let with_bytes = operator.outputs.iter().filter(|&&output| only_views && has_bytes(output));
+        let mut shown: SmallVec<[TensorId; 4]> = with_bytes.filter_map(viewed).collect();
+        shown.sort_unstable();
+        let inputs = operator.inputs.iter().copied();
+        let inputs = inputs.filter(move |input| shown.binary_search(input).is_err());
+        let inputs = inputs.map(|input| (input, true));
         inputs.chain(operator.outputs.iter().map(|&output| (output, false)))
     }
 }

@@ -155,6 +155,10 @@ fn size(text: &str) -> Option<u64> {
     if !digits(whole) || !digits(part) || part.len() > 18 {
         return None;
     }
+    // There is no part of a byte.
+    if unit == 1 && part.bytes().any(|digit| digit != b'0') {
+        return None;
+    }
     let scale = 10_u128.pow(u32::try_from(part.len()).ok()?);
     let bytes = u128::from(whole.parse::<u64>().ok()?) * unit
         + u128::from(part.parse::<u64>().ok()?) * unit / scale;
@@ -327,6 +331,9 @@ mod tests {
     #[case("1.5 KiB", Some(1536))]
     #[case("2MB", Some(2_000_000))]
     #[case("7 B", Some(7))]
+    #[case("7.0", Some(7))]
+    #[case("1.5", None)]
+    #[case("1.5B", None)]
     #[case("18446744073709551615", Some(u64::MAX))]
     #[case("18446744073709551616", None)]
     #[case("16777216TiB", None)]

@@ -103,6 +103,8 @@ pub fn advice(
         return Ok(found);
     }
     match (Changes { sequence, plan, planner }).measure(&mut found) {
+        // The planner has a pool of its own, for which no changes are measured.
+        Err(PlanError::OrderInPools) => return Ok(Vec::new()),
         Err(error) if !error.is_stop() => return Err(error),
         _ => {}
     }

@@ -44,6 +44,9 @@ fn operators_are_planned_and_verified_in_two_pools() {
 #[case::micro_buffers(&["plan", MICRO, "--largest", "1MiB"], 2, "one arena")]
 #[case::csv_of_pools(&["convert", POOLS, "-o", "x.csv"], 2, "x.csv: CSV cannot express several pools, which the problem has; use .json")]
 #[case::no_offset(&["plan", EXAMPLE, "--pin", "x=sram"], 2, "expected NAME=[POOL+]OFFSET")]
+#[case::two_pins(&["plan", EXAMPLE, "--pin", "a=0", "--pin", "a=64"], 2, "pins put 'a' in two places")]
+#[case::two_pins_of_a_chunk(&["plan", EXAMPLE, "--pin", "b=0", "--pin", "v=4096"], 2, "in two places")]
+#[case::csv_of_windows(&["plan", "book/src/figures/glu.json", "--csv"], 2, "cannot state the bytes")]
 #[case::too_small(&["plan", EXAMPLE, "--pool", "x:64"], 2, "")]
 #[case::order(&["plan", EXAMPLE, "--reorder", "--pool", "x"], 2, "give no pools")]
 #[case::micro(&["plan", MICRO, "--pool", "x"], 2, "one arena")]
@@ -277,4 +280,15 @@ fn the_traffic_is_explained_beside_that_of_simple_rules() {
     let json: serde_json::Value = serde_json::from_str(&json.out).unwrap();
     let of = |key: &str| json["traffic"][key].as_u64().unwrap();
     assert!(of("plan") <= of("banked_greedy") && of("banked_greedy") <= of("all_slow"), "{json}");
+}
+
+/// Changes of the operators are measured in one pool without limits only.
+#[rstest]
+#[case(&["--largest", "1MiB"])]
+#[case(&["--pool", "x:1MiB"])]
+fn one_pool_with_limits_is_explained_without_advice(#[case] options: &[&str]) {
+    let explained = memplan(&[&["explain", EXAMPLE, "--json"], options].concat());
+    assert_eq!(explained.code, 0, "{}", explained.err);
+    let json: serde_json::Value = serde_json::from_str(&explained.out).unwrap();
+    assert_eq!(json["advice"], serde_json::json!([]), "{json}");
 }
