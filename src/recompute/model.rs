@@ -132,6 +132,8 @@ struct Draft<'a> {
     overlays: Vec<Vec<Overlay>>,
     shared: Vec<Bytes>,
     leader: Vec<u32>,
+    /// The storages of inputs that may lie inside outputs, with those of the outputs and the bytes.
+    gathers: Vec<(u32, u32, Bytes)>,
 }
 
 impl<'a> Draft<'a> {
@@ -150,6 +152,7 @@ impl<'a> Draft<'a> {
             overlays: vec![Vec::new(); operators],
             shared: vec![0; operators],
             leader: (0..narrow(operators)).collect(),
+            gathers: Vec::new(),
         };
         for (index, tensor) in sequence.tensors().iter().enumerate() {
             let (in_pool, kept) = match tensor.origin {
@@ -221,7 +224,7 @@ impl<'a> Draft<'a> {
                     self.add_storage(output, narrow(step), false);
                     let gathers_all = self.options.gathers;
                     for gather in gathers.iter().filter(|one| gathers_all || one.required) {
-                        self.gather(gather.input);
+                        self.gather(gather.input, output);
                     }
                 }
                 _ => self.add_storage(output, narrow(step), false),
@@ -270,14 +273,39 @@ impl<'a> Draft<'a> {
     }
 
     /// Records that an input may lie inside an output that gathers it while both are live.
-    fn gather(&mut self, input: TensorId) {
-        let value = self.value_of[input.index()];
-        if value != NOBODY {
-            self.storages[self.values[value as usize].storage as usize].least = 0;
+    fn gather(&mut self, input: TensorId, output: TensorId) {
+        let [part, whole] = [input, output].map(|one| self.value_of[one.index()]);
+        if part != NOBODY && whole != NOBODY {
+            let [part, whole] = [part, whole].map(|value| self.values[value as usize].storage);
+            let size = self.sequence.tensor(input).size.unwrap_or(Bytes::MAX);
+            self.gathers.push((part, whole, size));
+        }
+    }
+
+    /// Counts bytes that several storages may share only once. If each part lies in one whole, they count with the
+    /// whole; otherwise with the part, and a whole has only its own bytes.
+    fn count_gathers(&mut self) {
+        let mut parts: Vec<u32> = self.gathers.iter().map(|&(part, ..)| part).collect();
+        parts.sort_unstable();
+        let is_shared = parts.windows(2).any(|pair| pair[0] == pair[1]);
+        // Off the alignment, bytes hold the first byte of one cell less.
+        let cell = self.placing.alignment - 1;
+        let fewer = |least: Bytes, bytes: Bytes| least.saturating_sub(bytes) & !cell;
+        for &(part, whole, size) in &self.gathers {
+            let [part, whole] = [part, whole].map(|storage| storage as usize);
+            if is_shared {
+                let least = &mut self.storages[whole].least;
+                *least = fewer(*least, size.saturating_add(2 * cell + self.placing.padding));
+                let Storage { bytes, least, .. } = &mut self.storages[part];
+                *least = fewer(*bytes, cell).min(*least);
+            } else {
+                self.storages[part].least = 0;
+            }
         }
     }
 
     fn finish(mut self, given: &OpSequence) -> Model {
+        self.count_gathers();
         for &output in self.sequence.outputs() {
             let value = self.value_of[output.index()];
             if value != NOBODY {

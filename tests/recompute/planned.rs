@@ -1,7 +1,7 @@
 //! The capacity is that of the planned pool.
 
 use memplan::{
-    OpSequence, Planner,
+    OpSequence, Operator, Output, Planner,
     planner::{RecomputedFit, RecomputedPlan, Recomputing},
     verify::verify,
 };
@@ -82,4 +82,31 @@ fn a_tensor_that_is_used_in_parts_counts_with_the_smallest_part() {
         let RecomputedPlan::Found(found) = fit(capacity) else { panic!("{capacity}") };
         assert!(found.recomputation.peak_bound <= found.plan.pool_size(), "{found:?}");
     }
+}
+
+/// Two outputs that gather one input may share its bytes.
+#[test]
+fn bytes_in_two_outputs_count_once() {
+    let both = Operator::new("both").inputs(["x", "first"]);
+    let both = both.output(Output::new("a", 5)).output(Output::new("b", 5));
+    let sequence = OpSequence::builder()
+        .operator(Operator::new("make").output(Output::new("x", 6)))
+        .operator(
+            Operator::new("pad").inputs(["x"]).output(Output::new("first", 7).gathers("x", 0)),
+        )
+        .operator(both)
+        .operator(
+            Operator::new("concat")
+                .inputs(["b", "x"])
+                .output(Output::new("second", 11).gathers("b", 0).gathers("x", 5)),
+        )
+        .output("first")
+        .output("a")
+        .output("second")
+        .build()
+        .unwrap();
+    let planner = Planner::new().alignment(1);
+    assert_eq!(planner.plan(&sequence).unwrap().pool_size(), 17);
+    let found = planner.plan_recomputed(&sequence, Recomputing::new(16)).unwrap();
+    assert!(matches!(found, RecomputedPlan::Impossible { peak_bound: 17 }), "{found:?}");
 }
