@@ -14,7 +14,7 @@ use smallvec::{SmallVec, smallvec};
 use crate::{
     Bytes,
     lower::{
-        Grain,
+        Grain, LoweringOptions,
         clocks::{self, first_end},
         place::{DraftChunk, Places, Source},
         runs::{runs, runs_on_streams},
@@ -34,7 +34,7 @@ pub(super) struct RunChunk {
     pub(super) high: Bytes,
 }
 
-/// How the bytes of a chunk are made.
+/// The origin of the bytes of a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Made {
     /// They are there before the first step.
@@ -63,11 +63,18 @@ pub(super) type SplitChunks = BTreeMap<ChunkId, SplitChunk>;
 const MAX_RUNS: usize = 256;
 
 /// Splits the chunks whose bytes are needed for different times; with [`Grain::Pieces`], also where the bytes that
-/// outputs gather, or that outputs of one operator are written over, begin and end. If `outside`, chunks outside the pool are split as well.
-pub(super) fn split(sequence: &OpSequence, places: &mut Places, grain: Grain, outside: bool) {
+/// outputs gather, or that outputs of one operator divide between them, begin and end. If `outside`, chunks outside the
+/// pool are split as well.
+pub(super) fn split(
+    sequence: &OpSequence,
+    places: &mut Places,
+    options: LoweringOptions,
+    grain: Grain,
+    outside: bool,
+) {
     let mut cuts = vec![Vec::new(); places.chunks.len()];
     if grain == Grain::Pieces {
-        places.cut(sequence, &mut cuts);
+        places.cut(sequence, options, &mut cuts);
     }
     let mut uses = vec![Vec::new(); places.chunks.len()];
     let mut add = |step: usize, tensor: TensorId| {
@@ -176,12 +183,12 @@ impl Places {
         Some((chunk, low..low.saturating_add(size)))
     }
 
-    /// Adds the first and last bytes that outputs gather from chunks or into them, and those of chunks that several
-    /// outputs of one operator may be written over.
-    fn cut(&self, sequence: &OpSequence, cuts: &mut [Vec<Bytes>]) {
-        for divided in divided_bytes(sequence) {
-            if let Some((chunk, low)) = self.tensors[divided.root.index()] {
-                let bytes = [divided.bytes.start, divided.bytes.end];
+    /// Adds the bytes at which a chunk may be cut into pieces: where bytes that an output gathers begin and end, in its
+    /// own chunk and in the input's, and where bytes begin and end that outputs of one operator divide between them.
+    fn cut(&self, sequence: &OpSequence, options: LoweringOptions, cuts: &mut [Vec<Bytes>]) {
+        for target in divided_bytes(sequence, options) {
+            if let Some((chunk, low)) = self.tensors[target.root.index()] {
+                let bytes = [target.bytes.start, target.bytes.end];
                 cuts[chunk.index()].extend(bytes.map(|byte| low.saturating_add(byte)));
             }
         }

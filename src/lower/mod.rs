@@ -169,13 +169,13 @@ fn lower_in(
         Ok((lives, links))
     };
     if grain != Grain::Chunks {
-        bytes::split(sequence, &mut places, grain, false);
+        bytes::split(sequence, &mut places, options, grain, false);
     }
     let (lives, links) = match draft(&mut places) {
         // Chunks outside the pool take none of its bytes, but a required overwrite may need them split.
         Err(SequenceError::RequiredOverwrite { .. }) if grain != Grain::Chunks => {
             places = place::place(sequence, options)?;
-            bytes::split(sequence, &mut places, grain, true);
+            bytes::split(sequence, &mut places, options, grain, true);
             draft(&mut places)?
         }
         drafted => drafted?,

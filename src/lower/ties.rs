@@ -94,19 +94,16 @@ pub(crate) fn has_shared_content(sequence: &OpSequence, options: LoweringOptions
 }
 
 /// Returns whether two outputs of an operator may be written over one tensor, and one of them over another one, too.
-pub(crate) fn has_rival_outputs(sequence: &OpSequence) -> bool {
+pub(crate) fn has_rival_outputs(sequence: &OpSequence, options: LoweringOptions) -> bool {
     sequence.operators().iter().any(|operator| {
-        let over = operator.outputs.iter().enumerate().flat_map(|(at, &output)| {
-            let overwrites = overwrites_of(sequence, output);
-            let has_several = overwrites.len() > 1;
-            overwrites.iter().map(move |one| (root(sequence, one.input), at, has_several))
-        });
-        let mut over: Vec<(TensorId, usize, bool)> = over.collect();
-        over.sort_unstable();
-        over.chunk_by(|a, b| a.0 == b.0).any(|group| {
-            let is_shared = group.iter().any(|one| one.1 != group[0].1);
-            is_shared && group.iter().any(|one| one.2)
-        })
+        let targets = targets(sequence, operator, options);
+        let mut outputs: Vec<TensorId> = targets.iter().map(|target| target.output).collect();
+        outputs.sort_unstable();
+        let has_several = |target: &Target| {
+            let first = outputs.partition_point(|&output| output < target.output);
+            outputs.get(first + 1) == Some(&target.output)
+        };
+        by_root(&targets).any(|group| group.iter().any(has_several))
     })
 }
 
@@ -123,7 +120,9 @@ pub(crate) fn has_untried(sequence: &OpSequence, options: LoweringOptions) -> bo
     };
     let is_view = |tensor: TensorId| matches!(dependency(tensor), Dependency::Reads { .. });
     let may_gather = may_gather(sequence, options);
-    if may_gather && overwrites_a_relative(sequence) || divided_bytes(sequence).next().is_some() {
+    if may_gather && overwrites_a_relative(sequence)
+        || divided_bytes(sequence, options).next().is_some()
+    {
         return true;
     }
     let mut outputs = sequence.operators().iter().flat_map(|operator| &operator.outputs).copied();
@@ -140,41 +139,63 @@ pub(crate) fn has_untried(sequence: &OpSequence, options: LoweringOptions) -> bo
     })
 }
 
-/// Bytes of a tensor that an output may be written over, while another output of the same operator may be written over
-/// other bytes of the tensor.
+/// Bytes that an output of an operator may be written over.
 #[derive(Clone, Debug)]
-pub(super) struct DividedBytes {
-    /// A tensor that is no view.
+pub(super) struct Target {
+    /// The tensor that has the bytes, which is no view.
     pub(super) root: TensorId,
     pub(super) bytes: Range<Bytes>,
+    output: TensorId,
 }
 
-/// The bytes of tensors that outputs of an operator may divide between them.
-pub(super) fn divided_bytes(sequence: &OpSequence) -> impl Iterator<Item = DividedBytes> + '_ {
+/// The bytes that outputs of an operator may be written over, by root.
+fn targets(
+    sequence: &OpSequence,
+    operator: &OperatorNode,
+    options: LoweringOptions,
+) -> Vec<Target> {
+    let target = |output: TensorId, overwrite: &Overwrite<TensorId>| {
+        let (root, low) = place_in_root(sequence, overwrite.input);
+        let low = low.saturating_add(overwrite.offset).saturating_sub(overwrite.below);
+        let size = sequence.tensor(output).size.unwrap_or(0);
+        Target { root, bytes: low..low.saturating_add(size), output }
+    };
+    let mut targets = Vec::new();
+    for &output in &operator.outputs {
+        let overwrites = overwrites_of(sequence, output).iter();
+        let accepted = overwrites.filter(|one| options.inplace || one.required);
+        targets.extend(accepted.map(|overwrite| target(output, overwrite)));
+    }
+    targets.retain(|target| !target.bytes.is_empty());
+    targets.sort_by_key(|target| target.root);
+    targets
+}
+
+/// The targets of several outputs in one tensor.
+fn by_root(targets: &[Target]) -> impl Iterator<Item = &[Target]> {
+    let groups = targets.chunk_by(|a, b| a.root == b.root);
+    groups.filter(|group| group.iter().any(|target| target.output != group[0].output))
+}
+
+/// The bytes of tensors that outputs of one operator may divide between them.
+pub(super) fn divided_bytes(
+    sequence: &OpSequence,
+    options: LoweringOptions,
+) -> impl Iterator<Item = Target> + '_ {
     let of_operator = move |operator: &OperatorNode| {
-        let over = operator.outputs.iter().flat_map(|&output| {
-            let size = sequence.tensor(output).size.unwrap_or(0);
-            overwrites_of(sequence, output).iter().map(move |overwrite| {
-                let (root, low) = place_in_root(sequence, overwrite.input);
-                let low = low.saturating_add(overwrite.offset).saturating_sub(overwrite.below);
-                DividedBytes { root, bytes: low..low.saturating_add(size) }
-            })
-        });
-        let mut over: Vec<DividedBytes> = over.collect();
-        over.sort_by_key(|one| one.root);
-        let is_divided = |group: &&[DividedBytes]| {
-            let last_start = group.iter().map(|one| one.bytes.start).max();
-            last_start >= group.iter().map(|one| one.bytes.end).min()
+        let targets = targets(sequence, operator, options);
+        let is_divided = |group: &&[Target]| {
+            let last_start = group.iter().map(|target| target.bytes.start).max();
+            last_start >= group.iter().map(|target| target.bytes.end).min()
         };
-        let divided = over.chunk_by(|a, b| a.root == b.root).filter(is_divided);
-        divided.flatten().cloned().collect::<Vec<_>>()
+        by_root(&targets).filter(is_divided).flatten().cloned().collect::<Vec<_>>()
     };
     sequence.operators().iter().flat_map(of_operator)
 }
 
 /// Returns whether lowering may cut chunks into pieces: outputs gather inputs, or divide a tensor between them.
 pub(crate) fn has_pieces(sequence: &OpSequence, options: LoweringOptions) -> bool {
-    may_gather(sequence, options) || divided_bytes(sequence).next().is_some()
+    may_gather(sequence, options) || divided_bytes(sequence, options).next().is_some()
 }
 
 /// Returns whether an output may be written over an input that may share bytes with another input of its operator,
@@ -237,9 +258,7 @@ fn root(sequence: &OpSequence, view: TensorId) -> TensorId {
 /// The tensor that this is a view of, through other views, and the offset there.
 fn place_in_root(sequence: &OpSequence, view: TensorId) -> (TensorId, Bytes) {
     let (mut at, mut low) = (view, 0_u64);
-    while let Origin::Output { dependency: Dependency::Reads { input, offset, .. }, .. } =
-        sequence.tensor(at).origin
-    {
+    while let Some((input, offset)) = sequence.tensor(at).viewed() {
         (at, low) = (input, low.saturating_add(offset));
     }
     (at, low)

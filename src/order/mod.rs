@@ -235,7 +235,7 @@ pub fn reorder(
     let is_bounded = !has_overlaps
         || !is_shared && distances.all(|below| below.is_multiple_of(placing.alignment));
     // The model gives each output the first input that it may be written over.
-    let is_bounded = is_bounded && !has_rival_outputs(sequence);
+    let is_bounded = is_bounded && !has_rival_outputs(sequence, options.lowering);
     let graph = if is_shared && !has_overlaps {
         value_graph(sequence, options.lowering, placing)
     } else {

@@ -137,7 +137,7 @@ pub struct PlannedTensor {
     pub name: Box<str>,
     /// Its size in bytes.
     pub size: Bytes,
-    /// Whether the size is exact, an upper limit, or only declared.
+    /// The basis of the size: exact, an upper limit, or only declared.
     pub basis: SizeBasis,
     /// Its place.
     pub place: TensorPlace,

@@ -227,14 +227,10 @@ impl Placement<'_> {
 
     /// Returns whether an output is a view that lies where its input does.
     fn is_view(&self, output: TensorId) -> bool {
-        let Origin::Output { dependency: Dependency::Reads { input, offset, .. }, .. } =
-            &self.sequence.tensor(output).origin
-        else {
-            return false;
-        };
-        match (self.tensor(*input), self.tensor(output)) {
+        let Some((input, offset)) = self.sequence.tensor(output).viewed() else { return false };
+        match (self.tensor(input), self.tensor(output)) {
             (RuntimePlace::Pool(input), RuntimePlace::Pool(output)) => {
-                input.start.checked_add(*offset) == Some(output.start)
+                input.start.checked_add(offset) == Some(output.start)
             }
             _ => false,
         }

@@ -25,7 +25,7 @@ pub enum PlanFit {
     Unknown(Plan),
 }
 
-/// What a plan with the best choices found says about a capacity.
+/// Answers whether a capacity suffices, by the plan with the best choices found.
 fn judged(found: Plan, capacity: Bytes) -> PlanFit {
     match found.scope {
         _ if found.pool_size <= capacity => PlanFit::Yes(found),

@@ -7,7 +7,7 @@ use crate::{
         ChunkId,
         constraints::{Pool, PoolId},
     },
-    sequence::{Dependency, Origin, TensorId},
+    sequence::TensorId,
 };
 
 /// The memories of a device, and what must lie where.
@@ -74,10 +74,10 @@ impl Memories {
         if let Some((chunk, ..)) = pinned.iter().find(|(chunk, ..)| is_pinned(*chunk)) {
             return Err(PlanError::PinnedTwice { name: problem.labels().name(*chunk) });
         }
-        let mut places_of = pinned.clone();
-        places_of.sort_unstable();
-        places_of.dedup();
-        if let Some(pair) = places_of.windows(2).find(|pair| pair[0].0 == pair[1].0) {
+        let mut distinct = pinned.clone();
+        distinct.sort_unstable();
+        distinct.dedup();
+        if let Some(pair) = distinct.windows(2).find(|pair| pair[0].0 == pair[1].0) {
             return Err(PlanError::PinsDiffer { name: problem.labels().name(pair[0].0) });
         }
         let traffic = input.sequence().map(|sequence| traffic(sequence, &places, problem.len()));
@@ -141,11 +141,7 @@ fn traffic(sequence: &OpSequence, places: &[LoweredPlace], chunks: usize) -> Vec
 
 /// Returns whether an output lies where the input lies that it is a view of, so that nothing is written.
 fn is_view(sequence: &OpSequence, places: &[LoweredPlace], output: TensorId) -> bool {
-    let Origin::Output { dependency: Dependency::Reads { input, .. }, .. } =
-        sequence.tensor(output).origin
-    else {
-        return false;
-    };
+    let Some((input, _)) = sequence.tensor(output).viewed() else { return false };
     let chunk = |tensor: TensorId| match places[tensor.index()] {
         LoweredPlace::Chunk { chunk, .. } => Some(chunk),
         LoweredPlace::Supplied { .. } | LoweredPlace::Nowhere => None,

@@ -287,8 +287,8 @@ fn common_pools(first: &Problem, second: &Problem) -> Result<Option<Vec<Pool>>, 
     }
 }
 
-/// The constraints on the shared chunks: those of either problem, but no holes or windows, because these do not hold
-/// while the other problem runs.
+/// Merges the constraints of both problems on the shared chunks. Holes and windows are dropped, because they do not
+/// hold while the other problem runs.
 fn constraints_of_both(
     first: &Problem,
     second: &Problem,

@@ -52,7 +52,8 @@ impl<'m> Cuts<'m> {
         cuts
     }
 
-    /// Updates thresholds and spans: to those of the last walk where it has copies, otherwise to estimates.
+    /// Updates thresholds and spans. Where the last walk has copies, they are taken from it; elsewhere, they are
+    /// estimated.
     pub(super) fn follow(&mut self, known: Option<&Sweep<'_>>) {
         let model = self.model;
         self.estimate = Estimate::new(model, known);

@@ -132,7 +132,7 @@ struct Draft<'a> {
     overlays: Vec<Vec<Overlay>>,
     shared: Vec<Bytes>,
     leader: Vec<u32>,
-    /// The storages of inputs that may lie inside outputs, with those of the outputs and the bytes.
+    /// The gathers: the storage of the input, the storage of the output, and the bytes.
     gathers: Vec<(u32, u32, Bytes)>,
 }
 
@@ -288,16 +288,17 @@ impl<'a> Draft<'a> {
         let mut parts: Vec<u32> = self.gathers.iter().map(|&(part, ..)| part).collect();
         parts.sort_unstable();
         let is_shared = parts.windows(2).any(|pair| pair[0] == pair[1]);
-        // Off the alignment, bytes hold the first byte of one cell less.
-        let cell = self.placing.alignment - 1;
-        let fewer = |least: Bytes, bytes: Bytes| least.saturating_sub(bytes) & !cell;
+        // At an unaligned offset, bytes may take one cell more or less.
+        let mask = self.placing.alignment - 1;
+        let around = mask.saturating_mul(2).saturating_add(self.placing.padding);
+        let fewer = |least: Bytes, bytes: Bytes| least.saturating_sub(bytes) & !mask;
         for &(part, whole, size) in &self.gathers {
             let [part, whole] = [part, whole].map(|storage| storage as usize);
             if is_shared {
                 let least = &mut self.storages[whole].least;
-                *least = fewer(*least, size.saturating_add(2 * cell + self.placing.padding));
+                *least = fewer(*least, size.saturating_add(around));
                 let Storage { bytes, least, .. } = &mut self.storages[part];
-                *least = fewer(*bytes, cell).min(*least);
+                *least = fewer(*bytes, mask).min(*least);
             } else {
                 self.storages[part].least = 0;
             }

@@ -78,7 +78,8 @@ impl Search<'_, '_, '_> {
         }
     }
 
-    /// Tries drops, the best estimates first, and returns the best one. The last walk must be that of `thresholds`.
+    /// Tries drops in the order of their estimates, and returns the best one. `thresholds` must be the choice that was
+    /// walked last.
     fn best_drop(&mut self, thresholds: &mut [u32], most: usize) -> Option<Vec<(u32, u32)>> {
         let excess = self.excess();
         let cost = self.score(thresholds).cost;

@@ -1,8 +1,8 @@
 //! The bytes taken on several streams, for first packings of 10^5 bodies and more.
 //!
 //! If streams seldom wait for each other, time buckets are long, and a tree over clocks is faster than
-//! [these](super::time_bucket_space). The leaves of the tree are the boxes of all bodies. Each node keeps the interval set
-//! of the bytes that placed boxes below it take. If all boxes below a node are alive together with a new box, the
+//! [these](super::time_bucket_space). The leaves of the tree are the boxes of all bodies. Each node keeps the interval
+//! set of the bytes that placed boxes below it take. If all boxes below a node are alive together with a new box, the
 //! interval set is where the new box cannot lie. So boxes of streams that never wait for each other are not compared
 //! one by one.
 

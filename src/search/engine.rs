@@ -1,5 +1,5 @@
-//! Engines: each improves a packing in its own way. The [schedule](crate::search::schedule) says which of them run when,
-//! and with how many nodes.
+//! Engines: each improves a packing in its own way. The [schedule](crate::search::schedule) says which of them run
+//! when, and with how many nodes.
 
 use tracing::trace;
 

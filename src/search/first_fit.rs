@@ -177,9 +177,10 @@ fn figures_of(instance: &PoolInstance<'_>, body: &Body, boxes: &[TimedBox]) -> F
 /// The work of placing a box.
 const WORK_PER_BOX: usize = 256;
 
-/// What happens to a packing when the time ends.
+/// The treatment of bodies that are not placed when the time ends.
 #[derive(Clone, Copy, PartialEq)]
 enum Late {
+    /// The packing is given up.
     Stop,
     /// The other bodies are packed in [blocks] above all that is placed. If the problem [does not allow
     /// that](blocks::BlockPool), each is put on top of those that are placed and may be alive together with it, where
@@ -187,7 +188,7 @@ enum Late {
     Finish,
 }
 
-/// Why packing failed.
+/// The reason why packing failed.
 enum Unpacked {
     /// This body finds no place.
     NoPlace(usize),

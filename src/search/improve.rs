@@ -47,7 +47,7 @@ pub fn simulate(problem: &Problem, monitor: &mut Monitor<'_>) -> Solution {
 
 /// Searches the whole problem, or, if it is large, one crowded core after the other.
 pub fn search(search: &mut Search<'_, '_>, limits: &Limits) {
-    // When a search repeats with more effort, each stage runs as long as it can: ejection gains more the longer it
+    // A search that repeats with more effort gives each stage all nodes, because ejection gains more the longer it
     // runs.
     let limits = &if limits.times > 1 { limits.nodes(u64::MAX) } else { *limits };
     let roots: Vec<_> = search.problem.roots().collect();

@@ -5,8 +5,8 @@
 //! that became free last, or if none is free, a new one at the top. A class takes as many blocks as the most of its
 //! chains that are alive at once, each as large as its largest chain.
 //!
-//! **Cost.** O(n log n): for a million chunks, a tenth of what pushdown takes where many are alive at once. The pool can
-//! be several times as large.
+//! **Cost.** O(n log n): for a million chunks, a tenth of what pushdown takes where many are alive at once. The pool
+//! can be several times as large.
 
 use crate::{
     Bytes, Problem, Step,

@@ -2,7 +2,7 @@
 
 use crate::{Bytes, OpSequence, sequence::after::OperatorRef};
 
-/// How the memory of an output depends on the inputs of its operator. `T` identifies an input: a name
+/// The dependency of an output's memory on the inputs of its operator. `T` identifies an input: a name
 /// while a sequence is declared, a [`TensorId`](super::TensorId) once it is checked.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]

@@ -36,7 +36,7 @@ mod order;
 mod precedence;
 mod streams;
 mod ties;
-mod used;
+mod used_tensors;
 mod uses;
 #[cfg(feature = "onnx")]
 pub(crate) mod widen;
@@ -104,6 +104,16 @@ pub struct Tensor {
 }
 
 impl Tensor {
+    /// The tensor that it may be a view of, and the offset there in bytes.
+    pub(crate) const fn viewed(&self) -> Option<(TensorId, Bytes)> {
+        match self.origin {
+            Origin::Output { dependency: Dependency::Reads { input, offset, .. }, .. } => {
+                Some((input, offset))
+            }
+            _ => None,
+        }
+    }
+
     /// The step of the operator that produces it, if any does.
     pub(crate) const fn producer(&self) -> Option<usize> {
         match self.origin {

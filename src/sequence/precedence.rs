@@ -62,11 +62,9 @@ impl OpSequence {
         let mut storages: Vec<(TensorId, Bytes)> =
             (0..self.tensors.len()).map(|index| (TensorId::from_index(index), 0)).collect();
         for &output in self.operators.iter().flat_map(|operator| &operator.outputs) {
-            if let Origin::Output { dependency: Dependency::Reads { input, offset, .. }, .. } =
-                &self.tensor(output).origin
-            {
+            if let Some((input, offset)) = self.tensor(output).viewed() {
                 let (storage, base) = storages[input.index()];
-                storages[output.index()] = (storage, base.saturating_add(*offset));
+                storages[output.index()] = (storage, base.saturating_add(offset));
             }
         }
         storages

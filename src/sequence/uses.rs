@@ -1,4 +1,4 @@
-//! How a body uses the tensors around it: how far it reads each of them, and which of their bytes it overwrites.
+//! The uses that a body makes of the tensors around it: the bytes of each that it reads, and those that it overwrites.
 
 use std::{collections::BTreeMap, ops::Range};
 

@@ -6,7 +6,8 @@
 //! - A tensor's content is bytes. Each byte has one writer, and is needed from the step that writes it to the
 //!   last step that reads it, in whatever tensor, or to the end if a graph output has it.
 //! - An operator reads all bytes of its inputs, and its outputs and its workspace are whole when it ends. Only if
-//!   it has no workspace and all of its outputs are views, it reads no more of the inputs that these show than they show.
+//!   it has no workspace and all of its outputs are views, it reads no more of the inputs that these show than they
+//!   show.
 //! - A view that is taken is its base's bytes, at an offset. A gather that is taken puts the part inside the
 //!   output, so that both have the same bytes. Neither writes anything.
 //! - An overwrite that is taken puts the output on the input's bytes, at the offset. In that step alone, both may

@@ -5,10 +5,10 @@
 //! It reads the operators and the offsets of tensors, workspaces and bodies, and nothing else: no lifetimes,
 //! no links, and none of memplan's own checks.
 //!
-//! An operator reads all of its inputs. Only if it has no workspace and all of its outputs are views in place, it reads no more of the inputs
-//! that these show than they show. It has two phases. In the first it reads its inputs, fills its workspace, runs its bodies and writes
-//! its outputs; in the second all of these must still be there, and it writes its outputs again. Other streams
-//! take turns with it between the two.
+//! An operator reads all of its inputs. Only if it has no workspace and all of its outputs are views in place, it reads
+//! no more of the inputs that these show than they show. It has two phases. In the first it reads its inputs, fills its
+//! workspace, runs its bodies and writes its outputs; in the second all of these must still be there, and it writes its
+//! outputs again. Other streams take turns with it between the two.
 
 mod frame;
 
@@ -295,9 +295,8 @@ impl Machine<'_, '_> {
                 writers.insert((memory, low + at), output);
             }
         }
-        let mut inputs: BTreeSet<usize> =
-            operator.inputs.iter().map(|input| input.index()).collect();
-        inputs.retain(|input| !only_shown(frame, operator).contains(input));
+        let inputs: BTreeSet<usize> = operator.inputs.iter().map(|input| input.index()).collect();
+        let inputs = inputs.difference(&only_shown(frame, operator)).copied().collect::<Vec<_>>();
         let mut destroyed: HashMap<usize, usize> = HashMap::new();
         for input in inputs {
             let damage = self.damage(frame, input);

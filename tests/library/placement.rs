@@ -328,9 +328,9 @@ fn run(sequence: &OpSequence, plan: &Plan) -> [usize; 2] {
                 let is_view = |output: &OutputMemory<'_, u8>| matches!(output, OutputMemory::View);
                 for (&id, input) in operator.inputs.iter().zip(&memory.inputs) {
                     // An operator that only makes views reads no bytes that they do not show.
-                    let is_nothing = memory.workspace.is_empty();
-                    let is_nothing = is_nothing && memory.outputs.iter().all(is_view);
-                    if is_nothing && is_shown(sequence, operator, id) {
+                    let only_views =
+                        memory.workspace.is_empty() && memory.outputs.iter().all(is_view);
+                    if only_views && is_shown(sequence, operator, id) {
                         continue;
                     }
                     let found = match input {

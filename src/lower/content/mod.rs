@@ -199,7 +199,7 @@ mod tests {
             .output("a")
             .build()
             .expect("the sequence is right");
-        assert!(bound(&sequence, 64) <= Some(320));
+        assert_eq!(bound(&sequence, 64), Some(320));
     }
 
     #[test]

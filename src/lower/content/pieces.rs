@@ -130,8 +130,13 @@ impl Pieces {
         sequence: &OpSequence,
         operator: &OperatorNode,
     ) -> SmallVec<[TensorId; 8]> {
-        let is_view = |view: TensorId, _| self.base[view.index()].0 != view.index();
-        sequence.used_tensors(operator, is_view).map(|(tensor, _)| tensor).collect()
+        let used = sequence.used_tensors(operator, |view, _| self.is_view(view));
+        used.map(|(tensor, _)| tensor).collect()
+    }
+
+    /// Returns whether a tensor is a view, of a tensor in the pool or outside.
+    pub(super) fn is_view(&self, tensor: TensorId) -> bool {
+        self.base[tensor.index()].0 != tensor.index()
     }
 
     /// The content of these bytes of a tensor.
@@ -159,7 +164,7 @@ impl Pieces {
         let mut pieces = PieceList::new();
         for &Gather { input, offset, .. } in gathers {
             let size = sequence.tensor(input).size.unwrap_or(0);
-            let is_view = self.base[input.index()].0 != input.index();
+            let is_view = self.is_view(input);
             if !self.is_outside[input.index()] {
                 let from = self.range(input.index(), 0..size);
                 pieces

@@ -47,7 +47,7 @@ impl Values<'_> {
                     cells: best.cells.max(dying.cells),
                 };
                 values.extend(shared);
-                is_through_view |= self.is_view(overwrite.input);
+                is_through_view |= self.pieces.is_view(overwrite.input);
             }
             let all = self.count(output.index(), self.of[output.index()].size);
             writers += usize::from(best.plain > 0);

@@ -259,23 +259,15 @@ impl<'a> Values<'a> {
     ) -> impl Iterator<Item = (Range<Bytes>, Bytes)> {
         let (mut at, mut low) = (overwrite.input, overwrite.offset);
         std::iter::from_fn(move || {
-            let Origin::Output { dependency: Dependency::Reads { input, offset, .. }, .. } =
-                self.sequence.tensor(at).origin
-            else {
-                return None;
-            };
+            let (input, offset) = self.sequence.tensor(at).viewed()?;
             let view = (low..low.saturating_add(size), self.size(at));
             (at, low) = (input, low.saturating_add(offset));
             Some(view)
         })
     }
 
-    pub(super) fn is_view(&self, tensor: TensorId) -> bool {
-        self.pieces.base[tensor.index()].0 != tensor.index()
-    }
-
-    /// The most cells of the alignment, in bytes, that an output saves by destroying bytes of a value. If the input is a
-    /// view, the output may be written over a copy of it, and the value then has fewer bytes, not an unaligned end.
+    /// The most cells of the alignment, in bytes, that an output saves by destroying bytes of a value. If the input is
+    /// a view, the output may be written over a copy of it, and the value then has fewer bytes, not an unaligned end.
     pub(super) fn saved_cells(
         &self,
         overwrite: &Overwrite<TensorId>,
@@ -283,7 +275,11 @@ impl<'a> Values<'a> {
         bytes: Bytes,
     ) -> i128 {
         let count = self.count(value, bytes);
-        if self.is_view(overwrite.input) { self.cells(count.plain, false) } else { count.cells }
+        if self.pieces.is_view(overwrite.input) {
+            self.cells(count.plain, false)
+        } else {
+            count.cells
+        }
     }
 
     /// The count of this many bytes of a value, in one run.

@@ -123,8 +123,8 @@ impl Problem {
 }
 
 /// The heaviest antichain, by minimum flow: units of flow pass through lifetimes, each over before the next begins, and
-/// must cover every weight. A maximum flow from ends to begins says how much flow can be passed on instead of starting
-/// anew, and its minimum cut gives the antichain.
+/// must cover every weight. A maximum flow from ends to begins tells how many units can pass from one lifetime to a
+/// later one, so that no new unit is needed. Its minimum cut gives the antichain.
 fn heaviest(lives: &Lifetimes, weights: &[Bytes]) -> Vec<usize> {
     let count = lives.len();
     let before = |a: usize, b: usize| happens_before(lives.end(a), lives.begin(b));
@@ -241,7 +241,8 @@ mod tests {
         problem.build().unwrap()
     }
 
-    /// Without time, the bound of many bodies is that of one moment. A later call with time returns the larger bound.
+    /// If no time is left, the bound of many bodies counts only the bodies alive at one moment. A later call with more
+    /// time returns the larger bound.
     #[test]
     fn a_bound_for_which_there_is_no_time_is_lighter_and_not_kept() {
         for (bodies, lighter) in [(MAX_ORDERED as u64 / 2, 2000), (MAX_ORDERED as u64, 1001)] {

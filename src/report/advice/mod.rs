@@ -103,8 +103,8 @@ pub fn advice(
         return Ok(found);
     }
     match (Changes { sequence, plan, planner }).measure(&mut found) {
-        // The planner has a pool of its own, for which no changes are measured.
-        Err(PlanError::OrderInPools) => return Ok(Vec::new()),
+        // The planner has a pool with limits, in which no other sequence is planned.
+        Err(PlanError::OrderInPools) => {}
         Err(error) if !error.is_stop() => return Err(error),
         _ => {}
     }

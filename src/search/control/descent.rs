@@ -11,7 +11,8 @@ pub trait Packer {
     /// The number of nodes so far; one takes about as long as a node of the search tree.
     fn nodes(&self) -> u64;
 
-    /// Packs all bodies below a limit, perhaps beginning with the last packing. Returns false if the meter ends it first.
+    /// Packs all bodies below a limit, perhaps beginning with the last packing. Returns false if the meter ends it
+    /// first.
     fn pack(&mut self, attempt: Attempt, meter: &mut Meter<'_>) -> bool;
 
     /// The same without a caller, with at most this many nodes.

@@ -55,8 +55,8 @@ impl Graph {
     /// The weight of the heaviest clique found, or `above` if none is heavier.
     pub fn heaviest(&self, above: Bytes) -> Bytes {
         let (mut best, mut work) = (above, 0);
-        // At most half of the work, the heaviest bodies first. Without these cliques, the search ended without a bound in
-        // two of twenty problems of up to a thousand chunks.
+        // At most half of the work, the heaviest bodies first. Without these cliques, the search ended without a bound
+        // in two of twenty problems of up to a thousand chunks.
         for first in 0..narrow(self.weights.len()) {
             if work < MAX_WORK / 2 {
                 best = best.max(self.greedy(first, &mut work));

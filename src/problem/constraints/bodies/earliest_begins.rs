@@ -61,7 +61,7 @@ impl EarliestBegins {
     }
 }
 
-/// Lowers each entry of a clock to that of another, if it is earlier.
+/// Takes the minimum of two clocks, entry by entry.
 fn merge(clock: &mut Clock, other: &Clock) {
     for (own, &other) in clock.iter_mut().zip(other) {
         *own = other.min(*own);

@@ -2,7 +2,7 @@
 
 use smallvec::SmallVec;
 
-use crate::sequence::{Dependency, OpSequence, OperatorNode, Origin, TensorId};
+use crate::sequence::{OpSequence, OperatorNode, TensorId};
 
 impl OpSequence {
     /// The tensors whose bytes an operator uses, each with true if it is an input.
@@ -14,10 +14,7 @@ impl OpSequence {
         operator: &'a OperatorNode,
         is_view: impl Fn(TensorId, TensorId) -> bool,
     ) -> impl Iterator<Item = (TensorId, bool)> + 'a {
-        let viewed = |&output: &TensorId| match self.tensor(output).origin {
-            Origin::Output { dependency: Dependency::Reads { input, .. }, .. } => Some(input),
-            _ => None,
-        };
+        let viewed = |&output: &TensorId| Some(self.tensor(output).viewed()?.0);
         let has_bytes = |output: TensorId| self.tensor(output).size != Some(0);
         let only_views = operator.bodies.is_empty()
             && !operator.runs_bodies
