@@ -1,4 +1,4 @@
-//! Time buckets on several streams: buckets of time, each with the boxes that are alive in it.
+//! Time buckets on several streams: ranges of time, each with the boxes that are alive in it.
 //!
 //! The moments of a chain projection cut time into buckets. If two boxes have no bucket in common,
 //! one is over before the other begins. So only boxes of the same bucket need to be compared. Where streams seldom wait
