@@ -120,24 +120,13 @@ pub(crate) fn read_plan(
     let input = in_order(input, &read).map_err(|why| {
         wrong(Some(plan), format!("the order of the operators that it is for is wrong: {why}"))
     })?;
-    let problem = lowered_for(&input, path, reading, &read)?;
-    let counted = read.with_counted_bound(problem).map_err(|error| wrong(Some(plan), error))?;
-    Ok((counted.with_scope_of((&input).into(), reading.lowering()), input))
-}
-
-/// Lowers an input to the chunks that a plan is for. Gathered inputs lie inside their outputs if they do
-/// in the plan.
-pub(crate) fn lowered_for(
-    input: &Input,
-    path: &Path,
-    reading: &InputArgs,
-    plan: &Plan,
-) -> Result<Problem, Failure> {
-    let options = reading.lowering().gathers(!plan.parts().is_empty());
-    let planner =
-        Planner::new().alignment(plan.alignment()).padding(plan.padding()).lowering(options);
-    let lowered = planner.lower(input).map_err(|error| wrong(Some(path), error))?;
-    Ok(lowered.problem)
+    let planner = Planner::new().lowering(reading.lowering());
+    let counted = planner.count_bound(read, &input).map_err(|error| match error {
+        // The plan states the alignment and the padding.
+        PlanError::Problem(_) => wrong(Some(plan), error),
+        _ => wrong(Some(path), error),
+    })?;
+    Ok((counted, input))
 }
 
 /// Lowers an input to its chunks, without an alignment. Bodies are planned as for a model.

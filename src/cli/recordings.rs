@@ -111,7 +111,8 @@ pub(crate) fn show(args: &ShowArgs, form: Form, first: Recorded) -> Result<Verdi
                 .iter()
                 .filter_map(|Map { label, plan, input }| match input {
                     Input::Problem(problem) => {
-                        Some(MapSheet::new(std::slice::from_ref(plan), None, problem).label(label))
+                        let plans = std::slice::from_ref(plan);
+                        Some(MapSheet::new(plans, None).problem(problem).label(label))
                     }
                     Input::Sequence(_) => None,
                 })

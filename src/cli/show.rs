@@ -6,7 +6,7 @@ use std::{
 };
 
 use memplan::{
-    Input, OpSequence, Plan, Problem, Step, Strategy,
+    Input, OpSequence, Plan, Planner, Problem, Step, Strategy,
     import::recording::Recorded,
     report::{self, MapOf, MapSheet, SvgOptions},
 };
@@ -15,7 +15,7 @@ use crate::{
     Failure, Verdict,
     args::ShowArgs,
     files, later,
-    planning::{BUILT_IN, lowered_for, make_plan, placed, read_plan, sequence_of},
+    planning::{BUILT_IN, make_plan, placed, read_plan, sequence_of},
     recordings, reorder,
     terminal::map_options,
 };
@@ -177,16 +177,13 @@ fn page(args: &ShowArgs, given: Input) -> Result<String, Failure> {
         None => BUILT_IN.to_owned(),
     };
     let sheets: Vec<Sheet> = sheets(args, given)?;
-    let problems = sheets
-        .iter()
-        .enumerate()
-        .map(|(at, sheet)| problem(args, &sheet.input, &sheet.plans[0], args.plan.get(at)))
-        .collect::<Result<Vec<_>, _>>()?;
+    let problems: Vec<Option<Problem>> =
+        sheets.iter().map(|sheet| problem(args, &sheet.input, &sheet.plans[0])).collect();
     let sheets: Vec<MapSheet<'_>> = sheets
         .iter()
         .zip(&problems)
-        .map(|(sheet, problem)| {
-            MapSheet::new(&sheet.plans, sequence_of(&sheet.input), problem).label(&sheet.label)
+        .map(|(Sheet { label, plans, input }, problem)| {
+            MapSheet::new(plans, sequence_of(input)).problem(problem.as_ref()).label(label)
         })
         .collect();
     report::memory_map_html(&name, &sheets).map_err(|error| Failure::Input(error.to_string()))
@@ -241,18 +238,11 @@ fn stored(args: &ShowArgs, input: Input, plan: &Path) -> Result<(Plan, Input), F
     read_plan(plan, input, path, &args.reading)
 }
 
-/// Returns the problem to simulate for a plan: the chunks with the plan's alignment and padding.
-fn problem(
-    args: &ShowArgs,
-    input: &Input,
-    plan: &Plan,
-    stored: Option<&PathBuf>,
-) -> Result<Problem, Failure> {
-    let path = args.input.as_deref().unwrap_or(Path::new(BUILT_IN));
-    let problem = lowered_for(input, path, &args.reading, plan)?;
-    let placed = problem.with_alignment(plan.alignment());
-    placed.and_then(|placed| placed.with_padding(plan.padding())).map_err(|error| {
-        let path = stored.map_or(path, PathBuf::as_path);
-        Failure::Input(format!("{}: {error}", files::name(path)))
-    })
+/// The problem to simulate for a plan: the chunks with its alignment and padding, and with gathered inputs inside their
+/// outputs if they are in the plan. `None` if the plan made choices without which the input cannot be lowered.
+fn problem(args: &ShowArgs, input: &Input, plan: &Plan) -> Option<Problem> {
+    let options = args.reading.lowering().gathers(!plan.parts().is_empty());
+    let planner = Planner::new().alignment(plan.alignment()).padding(plan.padding());
+    let lowered = planner.lowering(options).lower(input);
+    lowered.ok().map(|lowered| lowered.problem)
 }

@@ -57,7 +57,7 @@ impl Plan {
     }
 
     /// A lower bound in bytes that the plan's file states but that differs from the counted one; see
-    /// [`Plan::with_counted_bound`]. `None` if there is no such bound.
+    /// [`Planner::count_bound`](crate::Planner::count_bound). `None` if there is no such bound.
     #[must_use]
     pub const fn claimed_bound(&self) -> Option<Bytes> {
         self.claimed_bound

@@ -42,7 +42,7 @@ use crate::{
     Bytes, InputRef, OpSequence, Problem, Step, Strategy,
     lower::{Lowered, LoweredPlace, LoweringOptions},
     problem::{
-        ChunkId, ProblemError,
+        ChunkId,
         constraints::{PeakSet, Place},
     },
     sequence::{Origin, TensorId},
@@ -179,16 +179,10 @@ impl Plan {
         self.pools.len() < 2 && self.pool_size == bound
     }
 
-    /// Replaces the lower bound by the [counted](crate::Problem::lower_bound) one: the largest number of bytes of the
-    /// problem alive at one step. If the plan comes from a file that states another bound, that bound becomes the
-    /// [claimed bound](Plan::claimed_bound), because only a search could confirm it.
-    ///
-    /// # Errors
-    ///
-    /// If the plan's alignment is not a power of two, or the sum of the sizes with its padding
-    /// exceeds 64 bits.
-    pub fn with_counted_bound(self, problem: Problem) -> Result<Self, ProblemError> {
-        let problem = problem.with_alignment(self.alignment)?.with_padding(self.padding)?;
+    /// Replaces the lower bound by the number of bytes of its problem that are alive at one step, and repeats what the
+    /// problem constrains. If the plan states another bound, that becomes the [claimed bound](Plan::claimed_bound),
+    /// because only a search could confirm it.
+    pub(crate) fn with_counted_bound(self, problem: &Problem) -> Self {
         let &PeakSet { bytes: lower_bound, step: peak_step, chunks: ref peak } = problem.peak_set();
         let counted = Self {
             lower_bound,
@@ -198,16 +192,7 @@ impl Plan {
             peak: peak.iter().copied().map(ChunkId::index).collect(),
             ..self
         };
-        let counted = counted.with_scope_of((&problem).into(), LoweringOptions::default());
-        Ok(counted.with_windows(&problem))
-    }
-
-    /// Limits the [scope](Plan::scope) to the scope of this input, lowered with these options. A file may claim a wider
-    /// one.
-    #[must_use]
-    pub fn with_scope_of(self, input: InputRef<'_>, options: LoweringOptions) -> Self {
-        let scope = self.scope.min(Scope::of(input, options));
-        Self { scope, ..self }
+        counted.with_windows(problem)
     }
 
     /// Replaces the [order](Plan::order) that the plan states, and nothing else. Use it to write a plan for a model

@@ -43,20 +43,29 @@ pub struct PlannedPart {
     pub size: Bytes,
 }
 
-impl Plan {
-    /// Adds the parts, windows and pins of a problem, and the traffic.
-    pub(super) fn with_constraints(self, problem: &Problem) -> Self {
-        let Some(constraints) = problem.constraints() else { return self };
-        let parts = constraints.parts.iter().map(|part| PlannedPart {
+impl PlannedPart {
+    /// The parts of a problem.
+    pub(crate) fn all_of(problem: &Problem) -> impl Iterator<Item = Self> {
+        problem.parts().iter().map(|part| Self {
             chunk: part.part.index(),
             whole: part.whole.index(),
             offset: part.offset,
             low: 0,
             size: problem.chunk(part.part).size,
-        });
+        })
+    }
+}
+
+impl Plan {
+    /// Adds the parts, windows and pins of a problem, and the traffic.
+    pub(super) fn with_constraints(self, problem: &Problem) -> Self {
+        if problem.is_unconstrained() {
+            return self;
+        }
         let pool = |chunk: ChunkId| self.chunks.get(chunk.index()).map_or(0, |chunk| chunk.pool);
         let traffic = problem.cost_of(|chunk| PoolId::from_index(pool(chunk)));
-        Self { parts: parts.collect(), traffic, ..self }.with_windows(problem)
+        let parts = PlannedPart::all_of(problem).collect();
+        Self { parts, traffic, ..self }.with_windows(problem)
     }
 
     /// The figures that planning minimizes, the most important first: the cost of the traffic, then the sizes

@@ -11,6 +11,7 @@ mod passes;
 mod recomputed;
 mod reordered;
 mod run;
+mod stored;
 mod traffic_baseline;
 
 use std::time::{Duration, Instant};

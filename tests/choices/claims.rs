@@ -216,10 +216,15 @@ fn refuted(error: Option<PlanError>, best: &Best) -> String {
     format!("{error:?}, but there is a plan of {:?} with {:?}", best.objective, best.links)
 }
 
-/// Checks what a plan claims, if it claims it over these plans.
+/// Checks what a plan claims, if it claims it over these plans, and what may be claimed of it once it is a file.
 fn bound(case: &Case, truth: &Truth, scope: Scope, finding: &mut Finding) -> Result<(), TooMany> {
     let Ok(plan) = planner(case).plan(&case.sequence) else { return Ok(()) };
-    claimed(case, truth, &plan, scope, finding)
+    claimed(case, truth, &plan, scope, finding)?;
+    match planner(case).count_bound(plan, &case.sequence) {
+        Ok(counted) => claimed(case, truth, &counted, scope, finding)?,
+        Err(error) => finding.ask(false, 1.0, || format!("its bound is not counted: {error}")),
+    }
+    Ok(())
 }
 
 fn claimed(

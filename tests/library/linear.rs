@@ -225,7 +225,7 @@ fn the_bound_and_the_chunks_at_the_peak_are_those_of_the_steps() {
         assert_eq!(on_streams.peak(), alive, "{text}");
         let mut stale = on_streams;
         stale.peak_mut().clear();
-        assert_eq!(stale.with_counted_bound(problem).unwrap().peak(), alive, "{text}");
+        assert_eq!(Planner::new().count_bound(stale, &problem).unwrap().peak(), alive, "{text}");
         compared += 1;
         pinned += u32::from(text["chunks"].as_array().unwrap().iter().any(|c| !c["pin"].is_null()));
     }

@@ -62,7 +62,7 @@ fn page(
     steps: Option<&OpSequence>,
     problem: &Problem,
 ) -> Result<String, PageError> {
-    memory_map_html(title, &[MapSheet::new(plans, steps, problem)])
+    memory_map_html(title, &[MapSheet::new(plans, steps).problem(problem)])
 }
 
 /// Returns the data in a page.
@@ -173,8 +173,8 @@ fn a_page_holds_sheets_of_different_chunks() {
     let apart = lower(&sequence, LoweringOptions::default().inplace(false)).unwrap().problem;
     let other = Planner::new().plan(&apart).unwrap();
     let sheets = [
-        MapSheet::new(std::slice::from_ref(&plan), steps, &problem).label("in place"),
-        MapSheet::new(std::slice::from_ref(&other), None, &apart).label("<apart>"),
+        MapSheet::new(std::slice::from_ref(&plan), steps).problem(&problem).label("in place"),
+        MapSheet::new(std::slice::from_ref(&other), None).problem(&apart).label("<apart>"),
     ];
     let html = memory_map_html("two", &sheets).unwrap();
     let first = data(&html);

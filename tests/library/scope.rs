@@ -52,18 +52,44 @@ fn a_problem_is_proven_over_its_requests() {
     }
 }
 
-/// A file can claim anything. Its scope is no larger than that of the problem.
+/// A slice that may be a copy, and a tensor that two outputs may divide.
+fn sliced_and_divided() -> OpSequence {
+    let op = |name: &str| Operator::new(name);
+    OpSequence::builder()
+        .operator(op("make").output(Output::new("t", 128)))
+        .operator(op("slice").inputs(["t"]).output(Output::new("a", 4).reads_at("t", 8)))
+        .operator(op("conv").inputs(["t"]).output(Output::new("u", 64)))
+        .operator(op("pad").inputs(["u"]).output(Output::new("v", 128)))
+        .operator(
+            op("split")
+                .inputs(["v"])
+                .output(Output::new("low", 64).overwrites("v"))
+                .output(Output::new("high", 64).overwrites_at("v", 64)),
+        )
+        .operator(op("add").inputs(["a", "low", "high"]).output(Output::new("y", 4)))
+        .output("y")
+        .build()
+        .unwrap()
+}
+
+/// A file can claim anything: of a plan with the first choices, these; of another one, only what holds over all.
 #[test]
-fn a_counted_bound_has_the_scope_of_its_problem() {
-    let mut problem = Problem::builder();
-    let (old, new) = (problem.chunk(0..2, 8), problem.chunk(1..3, 8));
-    let problem = problem.overwrite(new, old, 0).build().unwrap();
-    let plan = Planner::new().plan(&problem).unwrap();
-    let mut file = serde_json::to_value(plan).unwrap();
-    file["scope"] = serde_json::to_value(Scope::AllChoices).unwrap();
-    let plan: Plan = serde_json::from_value(file).unwrap();
-    assert_eq!(plan.scope(), Scope::AllChoices);
-    assert_eq!(plan.with_counted_bound(problem).unwrap().scope(), Scope::TheseChoices);
+fn a_bound_is_counted_over_the_choices_of_the_plan() {
+    let sequence = sliced_and_divided();
+    let planner = Planner::new();
+    let counted = |plan: &Plan| {
+        let mut file = serde_json::to_value(plan).unwrap();
+        file["scope"] = serde_json::to_value(Scope::AllChoices).unwrap();
+        planner.count_bound(serde_json::from_value(file).unwrap(), &sequence).unwrap()
+    };
+    let first = planner.clone().strategy(Strategy::FirstFit).plan(&sequence).unwrap();
+    assert_eq!((first.pool_size(), first.scope()), (320, Scope::TheseChoices));
+    assert_eq!(counted(&first), first);
+    let best = planner.plan(&sequence).unwrap();
+    assert_eq!((best.pool_size(), best.scope()), (196, Scope::AllChoices));
+    let claims = |plan: &Plan| (plan.lower_bound(), plan.proven_optimal(), plan.scope());
+    assert_eq!(claims(&counted(&best)), claims(&best));
+    assert_eq!(counted(&best).claimed_bound(), None);
 }
 
 /// The pool of a body is a part of the pool around it.

@@ -146,9 +146,9 @@ impl Plan {
     fn page(&self, title: &str) -> PyResult<String> {
         let lowered =
             self.options.planner().alignment(self.inner.alignment()).padding(self.inner.padding());
-        let problem = lowered.lower(self.given.input()).map_err(value_error)?.problem;
-        let plans = std::slice::from_ref(&self.inner);
-        let sheet = MapSheet::new(plans, self.steps(), &problem);
+        let lowered = lowered.lower(self.given.input()).ok();
+        let sheet = MapSheet::new(std::slice::from_ref(&self.inner), self.steps());
+        let sheet = sheet.problem(lowered.as_ref().map(|lowered| &lowered.problem));
         report::memory_map_html(title, &[sheet]).map_err(value_error)
     }
 }

@@ -214,11 +214,10 @@ impl<'a> Sheet<'a> {
             types: Types::of(first, steps),
             live: if first.pools.is_empty() { Live::of(first) } else { Live::default() },
             plans: plans.iter().map(PagePlan::of).collect(),
-            simulation: if is_of(first, problem) {
-                Simulation::of(problem)
-            } else {
-                Simulation::default()
-            },
+            simulation: problem
+                .filter(|problem| is_of(first, problem))
+                .map(Simulation::of)
+                .unwrap_or_default(),
         }
     }
 }

@@ -12,19 +12,22 @@ pub struct MapSheet<'a> {
     pub plans: &'a [Plan],
     /// The sequence whose operators the steps are, if there is one.
     pub steps: Option<&'a OpSequence>,
-    /// The problem that the plans solve, for the simulation of *pushdown*.
-    pub problem: &'a Problem,
+    /// The problem that the plans solve, for the simulation of *pushdown*, if there is one.
+    pub problem: Option<&'a Problem>,
 }
 
 impl<'a> MapSheet<'a> {
-    /// Creates a sheet without a label.
+    /// Creates a sheet without a label and without a simulation.
     #[must_use]
-    pub const fn new(
-        plans: &'a [Plan],
-        steps: Option<&'a OpSequence>,
-        problem: &'a Problem,
-    ) -> Self {
-        Self { label: "", plans, steps, problem }
+    pub const fn new(plans: &'a [Plan], steps: Option<&'a OpSequence>) -> Self {
+        Self { label: "", plans, steps, problem: None }
+    }
+
+    /// Adds the simulation of *pushdown* with this problem, if the plans are of its chunks.
+    #[must_use]
+    pub fn problem(mut self, problem: impl Into<Option<&'a Problem>>) -> Self {
+        self.problem = problem.into();
+        self
     }
 
     /// Labels the sheet.

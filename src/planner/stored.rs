@@ -1,0 +1,87 @@
+//! The bound of a plan that was read from a file, counted from its input.
+
+use std::collections::HashSet;
+
+use crate::{
+    InputRef, Plan, PlanError, Planner, Problem,
+    plan::{PlannedPart, Scope},
+    planner::choices,
+    problem::constraints::ChunkConstraints,
+};
+
+impl Planner<'_> {
+    /// Counts the lower bound of a plan from a file again, because a file can claim any. A larger bound that it states
+    /// becomes the [claimed bound](Plan::claimed_bound). The alignment and padding are those of the plan.
+    ///
+    /// The input is lowered with the choices that a planner makes first. If the plan is one of other choices, it has
+    /// other chunks, and only the [content bound](Self::content_bound) holds for it.
+    ///
+    /// ```
+    /// use memplan::{Planner, networks};
+    ///
+    /// let (planner, sequence) = (Planner::new(), networks::mobilenet_v2(1)?);
+    /// let plan = planner.plan(&sequence)?;
+    /// assert_eq!(planner.count_bound(plan.clone(), &sequence)?, plan);
+    /// # Ok::<(), memplan::PlanError>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`lower`](Self::lower).
+    pub fn count_bound<'i>(
+        &self,
+        plan: Plan,
+        input: impl Into<InputRef<'i>>,
+    ) -> Result<Plan, PlanError> {
+        let input = input.into();
+        let planner = self.clone().alignment(plan.alignment).padding(plan.padding);
+        let gathers = planner.lowering.gathers && !plan.parts.is_empty();
+        let first = planner.clone().lowering(planner.lowering.gathers(gathers));
+        let problem = match first.lower(input) {
+            Ok(lowered) => Some(lowered.problem),
+            Err(error) if choices::may_be_cured(&error) => None,
+            Err(error) => return Err(error),
+        };
+        let of_content = planner.content_bound(input)?;
+        let is_of = |problem: &Problem| {
+            has_chunks_of(&plan, problem)
+                && (input.sequence().is_none() || !is_finer(&plan, problem))
+        };
+        let counted = if let Some(problem) = problem.filter(is_of) {
+            let counted = plan.with_counted_bound(&problem);
+            let scope = counted.scope.min(Scope::of(input, planner.lowering));
+            Plan { scope, ..counted }
+        } else {
+            let lower_bound = of_content.unwrap_or(0);
+            let claimed_bound = Some(plan.lower_bound).filter(|&stated| stated != lower_bound);
+            Plan { lower_bound, proven_optimal: false, claimed_bound, ..plan }
+        };
+        let is_one = counted.pools.len() < 2;
+        Ok(match of_content.filter(|&bound| is_one && bound >= counted.lower_bound) {
+            Some(bound) => {
+                let claimed_bound = counted.claimed_bound.filter(|&stated| stated != bound);
+                choices::of_all_choices(Plan { claimed_bound, ..counted }, bound)
+            }
+            None => counted,
+        })
+    }
+}
+
+/// Returns whether the chunks of a plan are those of a problem, with the same chunks inside others.
+fn has_chunks_of(plan: &Plan, problem: &Problem) -> bool {
+    let planned = plan.chunks.iter().map(|chunk| (chunk.size, chunk.begin, chunk.end));
+    let lowered = problem.chunks().iter().map(|chunk| (chunk.size, chunk.begin, chunk.end));
+    let parts: HashSet<PlannedPart> = plan.parts.iter().copied().collect();
+    lowered.eq(planned)
+        && parts.len() == problem.parts().len()
+        && PlannedPart::all_of(problem).all(|part| parts.contains(&part))
+}
+
+/// Returns whether a plan shows by its windows, or by its size, that its bytes live for other times than the chunks of
+/// a problem.
+fn is_finer(plan: &Plan, problem: &Problem) -> bool {
+    let has_windows = |own: &ChunkConstraints| !own.holes.is_empty() || !own.windows.is_empty();
+    let own = problem.constraints().map_or(&[][..], |constraints| &constraints.own);
+    plan.windows.is_empty() == own.iter().any(has_windows)
+        || plan.pool_size < problem.lower_bound().bytes
+}
