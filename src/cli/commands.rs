@@ -482,30 +482,25 @@ fn explain_capacity(
             return Ok(Verdict::Bad);
         }
     };
-    let problem =
-        placed(input, path.unwrap_or(Path::new(BUILT_IN)), &args.reading, &args.planning.placing)?;
-    let has_gathers = args.reading.lowering().gathers && InputRef::from(input).has_gathers();
-    // The search for chunks that do not fit together supports chains only.
-    if has_gathers || problem.feature().is_some() {
-        say(&refusal(&plan, capacity, &rules(input, path, &args.reading, args.planning.strategy)));
-        return Ok(Verdict::Bad);
-    }
     let mut limits = args.planning.searching.limits();
     limits.time = limits.time.map(|time| time.saturating_sub(start.elapsed()));
-    let found = searching(Some(capacity), |observer| {
-        planner::conflict(&problem, capacity, &limits, observer)
+    // The search for chunks that do not fit together supports chains only. With a time limit or several threads, it may
+    // end differently than the search for a plan.
+    let has_gathers = args.reading.lowering().gathers && InputRef::from(input).has_gathers();
+    let file = path.unwrap_or(Path::new(BUILT_IN));
+    let problem = placed(input, file, &args.reading, &args.planning.placing).ok();
+    let problem = problem.filter(|problem| !has_gathers && problem.feature().is_none());
+    let found = problem.as_ref().and_then(|problem| {
+        searching(Some(capacity), |observer| {
+            planner::conflict(problem, capacity, &limits, observer)
+        })
     });
-    match found {
-        Some(conflict) => {
-            let steps = sequence_of(input);
-            write!(out, "{}", report::conflict(&problem, capacity, &conflict, steps))?;
-        }
-        // With a time limit or several threads, the second search may end differently.
-        None => say(&refusal(
-            &plan,
-            capacity,
-            &rules(input, path, &args.reading, args.planning.strategy),
-        )),
+    if let Some((problem, conflict)) = problem.zip(found) {
+        let steps = sequence_of(input);
+        write!(out, "{}", report::conflict(&problem, capacity, &conflict, steps))?;
+    } else {
+        let rules = rules(input, path, &args.reading, args.planning.strategy);
+        say(&refusal(&plan, capacity, &rules));
     }
     Ok(Verdict::Bad)
 }

@@ -53,20 +53,22 @@ fn buffers_begin_at_multiples_of_the_alignment() {
     assert!(verify(&sequence, &plan).contains(&expected));
 }
 
-/// A pin fixes the tensor, not only its chunk.
-#[test]
-fn a_pinned_tensor_lies_where_it_must() {
+/// A view in the middle of a tensor.
+fn with_a_view(view: impl FnOnce(Output) -> Output) -> OpSequence {
+    let view = view(Output::new("view", 64).reads_at("whole", 128));
     let mut sequence = OpSequence::builder();
     sequence
         .operator(Operator::new("a").output(Output::new("whole", 256)))
-        .operator(
-            Operator::new("b")
-                .inputs(["whole"])
-                .output(Output::new("view", 64).reads_at("whole", 128).required()),
-        )
+        .operator(Operator::new("b").inputs(["whole"]).output(view))
         .operator(Operator::new("c").inputs(["view"]).output(Output::new("end", 64)))
         .output("end");
-    let sequence = sequence.build().unwrap();
+    sequence.build().unwrap()
+}
+
+/// A pin fixes the tensor, not only its chunk.
+#[test]
+fn a_pinned_tensor_lies_where_it_must() {
+    let sequence = with_a_view(Output::required);
     let plan = Planner::new().pin("view", "", 1152).plan(&sequence).unwrap();
     assert_eq!(plan.offset("whole"), Some(1024));
     assert_eq!(verify(&sequence, &plan), []);
@@ -79,6 +81,19 @@ fn a_pinned_tensor_lies_where_it_must() {
     assert_eq!(unknown.to_string(), "there is no tensor or chunk 'x' to pin");
     let unknown = Planner::new().pin("end", "sram", 0).plan(&sequence).unwrap_err();
     assert_eq!(unknown.to_string(), "there is no pool 'sram'; the pools are not listed");
+}
+
+/// Two pins may exclude a view, which is then a copy unless it is required.
+#[test]
+fn pins_apart_make_a_view_a_copy() {
+    let planner = Planner::new().pin("whole", "", 0).pin("view", "", 512);
+    let sequence = with_a_view(|view| view);
+    let plan = planner.plan(&sequence).unwrap();
+    assert_eq!((plan.offset("whole"), plan.offset("view")), (Some(0), Some(512)));
+    assert_eq!(plan.copies().size(), 64);
+    assert_eq!(verify(&sequence, &plan), []);
+    let error = planner.plan(&with_a_view(Output::required)).unwrap_err();
+    assert_eq!(error.to_string(), "pins put 'whole' in two places; omit all but one");
 }
 
 #[rstest]

@@ -157,6 +157,7 @@ pub(super) const fn may_be_cured(error: &PlanError) -> bool {
         error,
         PlanError::NoPlace { .. }
             | PlanError::Infeasible
+            | PlanError::PinsDiffer { .. }
             | PlanError::Sequence(
                 SequenceError::RequiredOverwrite { .. }
                     | SequenceError::RequiredOverwriteOfAlias { .. }

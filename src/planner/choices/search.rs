@@ -186,7 +186,9 @@ impl<'a> Search<'a> {
         let planner = Planner { lowering: self.lowering, ..planner.clone() };
         match source.prepare(&planner, given_up, grain, is_required) {
             Ok(prepared) => Ok(Some(Trial::of(prepared))),
-            Err(PlanError::Sequence(_) | PlanError::Problem(_)) => Ok(None),
+            Err(PlanError::Sequence(_) | PlanError::Problem(_) | PlanError::PinsDiffer { .. }) => {
+                Ok(None)
+            }
             Err(error) => Err(error),
         }
     }

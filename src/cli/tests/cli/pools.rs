@@ -7,6 +7,7 @@ use crate::command::{Run, memplan};
 const POOLS: &str = "book/src/figures/pools.json";
 const EXAMPLE: &str = "book/src/figures/example.json";
 const HEADS: &str = "tests/models/heads.onnx";
+const SLICES: &str = "tests/choices/graphs/slice_right_before_its_use.json";
 const MICRO: &str = "tests/models/mobilenet_v3_se_64_i8.tflite";
 
 #[test]
@@ -46,6 +47,7 @@ fn operators_are_planned_and_verified_in_two_pools() {
 #[case::no_offset(&["plan", EXAMPLE, "--pin", "x=sram"], 2, "expected NAME=[POOL+]OFFSET")]
 #[case::two_pins(&["plan", EXAMPLE, "--pin", "a=0", "--pin", "a=64"], 2, "pins put 'a' in two places")]
 #[case::two_pins_of_a_chunk(&["plan", EXAMPLE, "--pin", "b=0", "--pin", "v=4096"], 2, "in two places")]
+#[case::pins_of_other_choices(&["explain", SLICES, "--capacity", "100", "--pin", "t=0", "--pin", "e=512"], 1, "every plan needs at least 576 B")]
 #[case::csv_of_windows(&["plan", "book/src/figures/glu.json", "--csv"], 2, "cannot state the bytes")]
 #[case::too_small(&["plan", EXAMPLE, "--pool", "x:64"], 2, "")]
 #[case::order(&["plan", EXAMPLE, "--reorder", "--pool", "x"], 2, "give no pools")]
