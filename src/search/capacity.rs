@@ -1,14 +1,12 @@
 //! Decides whether a problem fits into a pool of a given capacity.
 
 use crate::search::{
-    control::{limit_schedule, meter::Watch, threads},
     cores,
     engine::Turn,
     greedy::Greedy,
     improve,
-    incumbent::Incumbent,
     packing::Packing,
-    schedule::FIRST,
+    schedule::{FIRST, LIMITS_ALONE},
     sizes::LARGE,
     state::instance::Instance,
     under_way::Search,
@@ -106,26 +104,17 @@ pub(super) fn decide(
     if limit < inst.bound() {
         return Decision { bases: None, refuted: true, nodes: 0 };
     }
-    let bases = |offsets: &[u64]| {
+    // Start as if a packing one alignment above the limit were known.
+    let packing = Packing::new(&inst, limit * inst.unit, (limit + inst.align) * inst.unit);
+    let mut packing =
+        packing.with_threads(limits.threads).reporting(Some(inst.bound() * inst.unit), capacity);
+    let effort = limits.effort();
+    let mut nodes = FIRST.run(Turn::first(&inst, effort, limits), &mut packing, monitor);
+    let turn = Turn::first(&inst, effort.saturating_sub(nodes), limits);
+    nodes += LIMITS_ALONE.run(turn, &mut packing, monitor);
+    let bases = packing.offsets().map(|offsets| {
         let bases = offsets.iter().map(|offset| offset * inst.unit);
         inst.roots.iter().copied().zip(bases).collect()
-    };
-    // Start as if a packing one alignment above the limit were known.
-    let mut packing = Packing::new(&inst, limit * inst.unit, (limit + inst.align) * inst.unit);
-    let turn = Turn::first(&inst, limits.effort(), limits);
-    let contracted = FIRST.run(turn, &mut packing, monitor);
-    if let Some(offsets) = packing.offsets() {
-        return Decision { bases: Some(bases(offsets)), refuted: false, nodes: contracted };
-    }
-    let incumbent = Incumbent::new(limit, limit + inst.align);
-    let mut watch = Watch::new(monitor, &incumbent, inst.unit);
-    (watch.bound, watch.pool) = (Some(inst.bound() * inst.unit), Some(capacity));
-    let last = limits.effort().saturating_sub(contracted);
-    let nodes = threads::together(limits.threads, &incumbent, &mut watch, |thread, mut meter| {
-        limit_schedule::decide(&inst, thread, &incumbent, &mut meter.part(0, last))
     });
-    monitor.add(nodes + incumbent.worker_nodes());
-    let refuted = incumbent.snapshot().bound > limit;
-    let bases = incumbent.into_offsets().filter(|_| !refuted).map(|offsets| bases(&offsets));
-    Decision { bases, refuted, nodes: contracted + nodes }
+    Decision { bases, refuted: packing.bound() > limit * inst.unit, nodes }
 }

@@ -20,8 +20,8 @@ pub struct Packing<'a> {
     /// The bound and the height, in units.
     snapshot: Snapshot,
     offsets: Option<Vec<u64>>,
-    /// The pool to report in bytes, if the instance is only a part of the problem.
-    whole: Option<Bytes>,
+    /// The bound and the pool to report instead of its own, in bytes.
+    reported: (Option<Bytes>, Option<Bytes>),
     threads: usize,
 }
 
@@ -30,7 +30,7 @@ impl<'a> Packing<'a> {
     pub fn new(inst: &'a Instance, bound: Bytes, pool: Bytes) -> Self {
         let best = pool.div_ceil(inst.unit * inst.align) * inst.align;
         let snapshot = Snapshot { bound: bound / inst.unit, best };
-        Self { inst, snapshot, offsets: None, whole: None, threads: 1 }
+        Self { inst, snapshot, offsets: None, reported: (None, None), threads: 1 }
     }
 
     /// The same for engines that can use several threads.
@@ -38,10 +38,10 @@ impl<'a> Packing<'a> {
         Self { threads, ..self }
     }
 
-    /// The same for a part of a problem. `pool` is the size of the whole problem's pool in bytes, which is reported
-    /// instead of this packing's.
-    pub fn of_whole(self, pool: Bytes) -> Self {
-        Self { whole: Some(pool), ..self }
+    /// The same for a part of a problem, or for a limit: reports the pool of the whole problem, and its bound if given,
+    /// instead of its own. Both are in bytes.
+    pub fn reporting(self, bound: Option<Bytes>, pool: Bytes) -> Self {
+        Self { reported: (bound, Some(pool)), ..self }
     }
 
     /// Creates a packing of another instance with the same unit, as if a packing one alignment above the bound were
@@ -82,7 +82,7 @@ impl<'a> Packing<'a> {
 
     /// The pool to report, in bytes.
     pub fn pool(&self) -> Bytes {
-        self.whole.unwrap_or(self.snapshot.best * self.inst.unit)
+        self.reported.1.unwrap_or(self.snapshot.best * self.inst.unit)
     }
 
     /// Takes the bound and the packing of a search that began with these ones.
@@ -119,7 +119,7 @@ impl<'a> Packing<'a> {
         monitor: &'w mut Monitor<'m>,
     ) -> Watch<'w, 'm> {
         let mut watch = Watch::new(monitor, incumbent, self.inst.unit);
-        watch.pool = self.whole;
+        (watch.bound, watch.pool) = self.reported;
         watch
     }
 

@@ -124,7 +124,7 @@ pub fn tighten_and_complete(
     let packing = Packing::new(&inst, solution.lower_bound, solution.pool_size);
     let mut packing = packing.with_threads(limits.threads);
     if roots.len() < problem.roots().count() {
-        packing = packing.of_whole(solution.pool_size);
+        packing = packing.reporting(None, solution.pool_size);
     }
     let nodes =
         LIMITS_ALONE.run(Turn::first(&inst, limits.effort(), limits), &mut packing, monitor);

@@ -133,22 +133,3 @@ fn first_descent(inst: &Instance, incumbent: &Incumbent, meter: &mut Meter<'_>) 
     }
     rounds.nodes()
 }
-
-/// Decides by search whether everything fits under one limit, the bound on the incumbent, and writes the answer to it.
-pub fn decide(inst: &Instance, thread: u64, incumbent: &Incumbent, meter: &mut Meter<'_>) -> u64 {
-    let mut rounds = Restarts::new(inst, thread);
-    let limit = incumbent.snapshot().bound;
-    let mut share = SHARE;
-    while !meter.is_over(rounds.nodes()) {
-        match rounds.decide(limit, share, meter) {
-            Verdict::Packed => incumbent.packed(limit, rounds.offsets()),
-            Verdict::Refuted => incumbent.refuted(limit + inst.step()),
-            Verdict::NodeLimit => {
-                share = share.saturating_mul(2);
-                continue;
-            }
-        }
-        break;
-    }
-    rounds.nodes()
-}
