@@ -99,7 +99,9 @@ pub(super) fn decide(
     limits: &Limits,
     monitor: &mut Monitor<'_>,
 ) -> Decision {
-    let inst = Instance::new(problem, roots).without(monitor.without());
+    let Ok(inst) = Instance::new(problem, roots, monitor) else {
+        return Decision { bases: None, refuted: false, nodes: 0 };
+    };
     let limit = capacity / inst.unit / inst.align * inst.align;
     if limit < inst.bound() {
         return Decision { bases: None, refuted: true, nodes: 0 };

@@ -2,13 +2,8 @@
 //! usually have enough room around them.
 
 use crate::search::{
-    Stage,
-    engine::Turn,
-    schedule::BETWEEN_CORES,
-    sizes::WORK_PER_NODE,
-    tighten::tighten_and_complete,
-    under_way::Search,
-    whole::{run, whole_instance},
+    Stage, engine::Turn, schedule::BETWEEN_CORES, sizes::WORK_PER_NODE, state::instance::Instance,
+    tighten::tighten_and_complete, under_way::Search,
 };
 use crate::{Bytes, Limits, problem::ChunkId};
 
@@ -62,9 +57,9 @@ pub fn search_cores(search: &mut Search<'_, '_>, roots: &[ChunkId], nodes: u64, 
         }
     }
     let mut limits = limits.nodes(limits.effort().saturating_sub(FIRST_SHARE));
-    if let Some(inst) = whole_instance(search, roots) {
+    if let Ok(inst) = Instance::new(search.problem, roots, search.monitor) {
         let turn = Turn::first(&inst, limits.effort(), given);
-        let ejected = run(search, &inst, &BETWEEN_CORES, turn, 1);
+        let ejected = search.run(&inst, &BETWEEN_CORES, turn, 1);
         limits = limits.nodes(limits.effort().saturating_sub(ejected));
     }
     if search.is_over() {

@@ -17,7 +17,6 @@ use crate::{
         state::instance::Instance,
         tighten::tighten_rounded,
         under_way::Search,
-        whole::{improve, run, whole_instance},
     },
 };
 
@@ -56,11 +55,12 @@ pub fn search(search: &mut Search<'_, '_>, limits: &Limits) {
         let Solution { lower_bound, pool_size, .. } = *search.solution;
         limits.scaled_to_gap(lower_bound, pool_size, weight).effort()
     };
-    let whole = if roots.len() <= HUGE { whole_instance(search, &roots) } else { None };
+    let instance = || Instance::new(search.problem, &roots, search.monitor).ok();
+    let whole = if roots.len() <= HUGE { instance() } else { None };
     let mut spent = 0;
     if let Some(inst) = &whole {
         let turn = Turn::first(inst, effort(search, 1), limits);
-        spent += run(search, inst, &FIRST, turn, 1);
+        spent += search.run(inst, &FIRST, turn, 1);
     }
     if search.is_over() {
         return;
@@ -83,15 +83,15 @@ pub fn search(search: &mut Search<'_, '_>, limits: &Limits) {
         spent += early;
     }
     let nodes = effort(search, weight).saturating_sub(spent);
-    spent += tighten_rounded(search, &roots, &limits.nodes(nodes));
+    spent += tighten_rounded(search, &inst, &limits.nodes(nodes));
     if roots.len() >= SMALL && !search.is_over() {
         let left = effort(search, 1).saturating_sub(spent);
-        spent += run(search, &inst, &IN_TURNS, Turn::first(&inst, left, limits), limits.threads);
+        spent += search.run(&inst, &IN_TURNS, Turn::first(&inst, left, limits), limits.threads);
     }
     if !search.is_over() {
         // The gap may be smaller now.
         let left = effort(search, weight).saturating_sub(spent);
-        run(search, &inst, &LIMITS_ALONE, Turn::first(&inst, left, limits), limits.threads);
+        search.run(&inst, &LIMITS_ALONE, Turn::first(&inst, left, limits), limits.threads);
     }
     search.solution.improve(search.problem, early_layout);
 }
@@ -106,5 +106,5 @@ fn first_descent(search: &mut Search<'_, '_>, inst: &Instance, most: u64) -> u64
         return 0;
     }
     let share = Share::of(FIRST_DESCENT.min(most));
-    improve(search, inst, 1, |packing, monitor| FirstDescent.run(packing, share, monitor))
+    search.improve(inst, 1, |packing, monitor| FirstDescent.run(packing, share, monitor))
 }

@@ -20,11 +20,11 @@
 //! | `live_maxima` | the most live bytes in a range of steps |
 //! | `solution` | what a caller gets |
 //! | `incumbent` | what a search has found, shared by its threads |
-//! | `under_way` | what the stages of a search share |
+//! | `under_way` | what the stages of a search share, and how a packing of all chains improves it |
 //! | `capacity`, `conflict` | whether a problem fits; chains that do not fit together |
 //! | `schedule`, `engine` | which engine improves a packing when, and with how many nodes |
 //! | `improve` | better packings of a problem: the schedule, with what it needs around it |
-//! | `whole`, `packing` | all chains of a problem as one instance; the best packing of an instance so far |
+//! | `packing` | the best packing of an instance so far |
 //! | `cores` | with many chains, those of the most crowded steps first |
 //! | `tighten` | a search for some of the chains, and the others around them |
 //! | `greedy` | first packings |
@@ -88,7 +88,6 @@ mod tighten;
 mod time_bucket_space;
 mod time_buckets;
 mod under_way;
-mod whole;
 
 use crate::{Bytes, Problem, monitor::Monitor, plan::Layout};
 pub use crate::{Limits, Observer, Progress};

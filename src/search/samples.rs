@@ -14,7 +14,8 @@ use crate::search::{
     },
 };
 use crate::{
-    Problem,
+    Limits, Observer, Problem,
+    monitor::Monitor,
     problem::{ChunkId, Segment},
 };
 
@@ -41,7 +42,8 @@ pub fn random_problem(random: &mut Unstructured<'_>) -> Result<Problem> {
 }
 
 pub fn instance(problem: &Problem) -> Instance {
-    Instance::new(problem, &problem.roots().collect::<Vec<_>>())
+    let monitor = Monitor::new(&Limits::default(), Observer::default());
+    Instance::new(problem, &problem.roots().collect::<Vec<_>>(), &monitor).unwrap()
 }
 
 /// The items of an instance, some of them fixed at their offsets in a packing.

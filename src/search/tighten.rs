@@ -32,15 +32,14 @@ const EXACT_ROUNDS: u64 = limit_schedule::AT_BOUND * limit_schedule::SHARE;
 /// reaches the exact ones.
 const MAX_ROUNDED: u64 = 500_000;
 
-/// Packs all chains with rounded sizes if the sizes have no useful common divisor; returns the nodes.
+/// Packs the chains of an instance, which are all, with rounded sizes if their sizes have no useful common divisor; returns the nodes.
 ///
 /// Sizes that differ by a few bytes leave floors that differ by a few bytes, and the search tries
 /// alternatives one by one that make no difference. So the first search ignores the true sizes. With these, its packing
 /// grows by no more than the sum of the rounding errors, a few thousandths. The second search also keeps the true sizes
 /// beside the rounded ones, to close that gap.
-pub fn tighten_rounded(search: &mut Search<'_, '_>, roots: &[ChunkId], limits: &Limits) -> u64 {
-    let problem = search.problem;
-    let plain = Instance::new(problem, roots);
+pub fn tighten_rounded(search: &mut Search<'_, '_>, plain: &Instance, limits: &Limits) -> u64 {
+    let (problem, roots) = (search.problem, &plain.roots);
     let unit = plain.unit.max(problem.alignment());
     // Rounded parts of a staircase would no longer fit each other.
     let is_plain = plain.staircases.is_empty();
@@ -113,8 +112,7 @@ pub fn tighten_and_complete(
     limits: &Limits,
 ) -> Outcome {
     let Search { problem, greedy, solution, monitor } = search;
-    let inst = Instance::new_within(problem, roots, &mut monitor.budget()).ok();
-    let inst = inst.map(|inst| inst.without(monitor.without()));
+    let inst = Instance::new(problem, roots, monitor).ok();
     let Some(inst) = inst.filter(|inst| inst.covered() <= MAX_COVERED) else {
         return Outcome { nodes: 0, is_over: false, is_too_large: true };
     };

@@ -2,10 +2,13 @@
 
 use super::{
     Stage,
+    engine::{Schedule, Turn},
     greedy::{Greedy, Key, MAX_WORK},
+    packing::Packing,
     solution::Solution,
+    state::instance::Instance,
 };
-use crate::{Bytes, Problem, monitor::Monitor};
+use crate::{Bytes, Problem, monitor::Monitor, plan::Layout};
 
 /// A problem, the best solution so far, and the monitor that may end the search. Each stage is a method that improves
 /// the solution.
@@ -40,5 +43,41 @@ impl Search<'_, '_> {
                 Err(_) => break,
             }
         }
+    }
+
+    /// Improves the solution by a schedule for the instance of all chains; returns the nodes that count against the
+    /// effort.
+    pub fn run<'i>(
+        &mut self,
+        inst: &'i Instance,
+        schedule: &Schedule,
+        turn: Turn<'i>,
+        threads: usize,
+    ) -> u64 {
+        self.improve(inst, threads, |packing, monitor| schedule.run(turn, packing, monitor))
+    }
+
+    /// Improves the solution by a packing of all chains.
+    pub fn improve<'i>(
+        &mut self,
+        inst: &'i Instance,
+        threads: usize,
+        pack: impl FnOnce(&mut Packing<'i>, &mut Monitor<'_>) -> u64,
+    ) -> u64 {
+        let Self { problem, solution, monitor, .. } = self;
+        let packing = Packing::new(inst, solution.lower_bound, solution.pool_size);
+        let mut packing = packing.with_threads(threads);
+        let nodes = pack(&mut packing, monitor);
+        solution.nodes = monitor.add(0);
+        let bound = packing.bound();
+        if let Some(offsets) = packing.offsets() {
+            let mut bases = vec![0; problem.len()];
+            for (root, offset) in inst.roots.iter().zip(offsets) {
+                bases[root.index()] = offset * inst.unit;
+            }
+            solution.improve(problem, Layout::from_roots(problem, |root| bases[root.index()]));
+        }
+        solution.lower_bound = solution.lower_bound.max(bound.min(solution.pool_size));
+        nodes
     }
 }

@@ -15,6 +15,7 @@ use std::ops::Range;
 use crate::{
     Bytes, Step,
     budget::{Budget, Stop},
+    monitor::Monitor,
     problem::{ChunkId, Problem, Segment},
     search::{Without, sizes::WORK_PER_BODY},
 };
@@ -180,21 +181,14 @@ pub struct Outline {
 }
 
 impl Instance {
-    pub fn new(problem: &Problem, roots: &[ChunkId]) -> Self {
-        Self::rounded(problem, roots, 1)
-    }
-
-    /// As [`new`](Self::new), for a million bodies as well.
+    /// Creates the instance of some chains, with the stages that the monitor has.
     ///
     /// # Errors
     ///
-    /// If the budget does not suffice.
-    pub fn new_within(
-        problem: &Problem,
-        roots: &[ChunkId],
-        budget: &mut Budget<'_>,
-    ) -> Result<Self, Stop> {
-        Self::rounded_within(problem, roots, 1, budget)
+    /// If the monitor stops it first; a million chains take a while.
+    pub fn new(problem: &Problem, roots: &[ChunkId], monitor: &Monitor<'_>) -> Result<Self, Stop> {
+        let inst = Self::rounded_within(problem, roots, 1, &mut monitor.budget())?;
+        Ok(inst.without(monitor.without()))
     }
 
     /// Creates the instance with all sizes and inner offsets rounded to the nearest multiple of `grain` bytes, sizes to
