@@ -3,6 +3,7 @@
 use crate::search::{
     cores,
     engine::Turn,
+    first_layout,
     greedy::Greedy,
     improve,
     packing::Packing,
@@ -44,7 +45,7 @@ pub(super) fn fits_monitored(
     if roots.len() > LARGE && monitor.must_stop() {
         return Fit::Unknown;
     }
-    let mut solution = improve::simulate(problem, monitor);
+    let mut solution = first_layout::solution(problem, monitor);
     if solution.pool_size > capacity
         && let Some(greedy) = Greedy::within(problem, &solution, monitor)
     {

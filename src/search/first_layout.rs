@@ -1,10 +1,15 @@
-//! The first layout, from which a search starts: pushdown, or size classes if there is no time for it.
+//! The first layout, from which a search starts: pushdown, or size classes if there is no time for it, or the free list
+//! if that is better.
 
 use std::time::Duration;
 
 use crate::{
-    Problem, Strategy, baselines::pushdown, budget::Budget, monitor::Monitor, plan::Layout,
-    search::size_classes,
+    Problem, Strategy,
+    baselines::{free_list, pushdown},
+    budget::Budget,
+    monitor::Monitor,
+    plan::Layout,
+    search::{size_classes, solution::Solution},
 };
 
 /// The time that planning in size classes takes for each chunk.
@@ -15,6 +20,20 @@ const MIN_TIME: Duration = Duration::from_nanos(250);
 
 /// Up to this many chunks are always planned with pushdown.
 const MAX_CHUNKS: u32 = 1024;
+
+/// The better layout of pushdown and the free list; on some large graphs no greedy packing beats
+/// it.
+pub(super) fn solution(problem: &Problem, monitor: &mut Monitor<'_>) -> Solution {
+    let layout = layout_within(problem, monitor);
+    let mut solution = Solution::of(problem, Layout { winner: None, ..layout });
+    let Solution { lower_bound, pool_size, .. } = solution;
+    if pool_size > lower_bound
+        && let Ok(layout) = free_list::quick_layout(problem, monitor.budget())
+    {
+        solution.improve(problem, layout);
+    }
+    solution
+}
 
 /// Plans a problem with pushdown, or in size classes if there is no time for pushdown and there are many chunks.
 pub(super) fn layout_within(problem: &Problem, monitor: &Monitor<'_>) -> Layout {

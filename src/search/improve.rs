@@ -1,16 +1,12 @@
-//! Improves the packing of a problem: simulation and greedy packings first, then searches.
+//! Improves the packing of a problem by searches.
 
 use crate::{
-    Bytes, Limits, Problem,
-    baselines::free_list,
-    monitor::Monitor,
-    plan::Layout,
+    Bytes, Limits,
     search::{
         Stage,
         control::limit_schedule::FirstDescent,
         cores::{node_weight, search_cores},
         engine::{Engine, Share, Turn},
-        first_layout,
         schedule::{FIRST, IN_TURNS, LIMITS_ALONE},
         sizes::{HUGE, LONG, SMALL},
         solution::Solution,
@@ -29,20 +25,6 @@ const FIRST_DESCENT: u64 = 20_000;
 
 /// A first descent runs if the pool exceeds the bound by more than this fraction of it: 1 / `FAR`.
 const FAR: Bytes = 16;
-
-/// The better layout of pushdown and the free list; on some large graphs no greedy packing beats
-/// it.
-pub fn simulate(problem: &Problem, monitor: &mut Monitor<'_>) -> Solution {
-    let layout = first_layout::layout_within(problem, monitor);
-    let mut solution = Solution::of(problem, Layout { winner: None, ..layout });
-    let Solution { lower_bound, pool_size, .. } = solution;
-    if pool_size > lower_bound
-        && let Ok(layout) = free_list::quick_layout(problem, monitor.budget())
-    {
-        solution.improve(problem, layout);
-    }
-    solution
-}
 
 /// Searches the whole problem, or, if it is large, one crowded core after the other.
 pub fn search(search: &mut Search<'_, '_>, limits: &Limits) {

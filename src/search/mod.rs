@@ -138,7 +138,7 @@ pub fn optimize(
     let mut monitor = Monitor::new(limits, observer);
     let mut solution = match incumbent {
         Some(incumbent) => Solution::of(problem, incumbent.clone()),
-        None => improve::simulate(problem, &mut monitor),
+        None => first_layout::solution(problem, &mut monitor),
     };
     repair_if_large(problem, &mut solution, limits, &mut monitor);
     search(problem, &mut solution, limits, &mut monitor);
