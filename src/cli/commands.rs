@@ -384,9 +384,9 @@ pub(crate) fn explain(args: &ExplainArgs) -> Result<Verdict, Failure> {
             explained["recording"] = report::recording_json(recording, &plan);
         }
         if let Input::Sequence(sequence) = &input
-            && !report::reruns(sequence).is_empty()
+            && let Some(reruns) = report::reruns_json(sequence)
         {
-            explained["runs_twice"] = report::reruns_json(sequence);
+            explained["runs_twice"] = reruns;
         }
         report::write_json(&mut out, &explained)?;
         out.flush()?;

@@ -5,7 +5,7 @@ use std::{
     io::{self, Write},
 };
 
-use memplan::{Input, Limits, PlanError, Planner, Strategy, import::onnx::Survey, report};
+use memplan::{Input, Limits, Planner, Strategy, import::onnx::Survey, report};
 
 use crate::{Failure, Verdict, args::OpsArgs, files, planning, rules::rules, tflite};
 
@@ -31,24 +31,20 @@ pub(crate) fn ops(args: &OpsArgs) -> Result<Verdict, Failure> {
         let problem = format!("{name}: this is a problem, which has no operators");
         return Err(Failure::Input(problem));
     };
-    let planner = Planner::new().lowering(args.reading.lowering());
-    let failure = |error: PlanError| Failure::Input(format!("{name}: {error}"));
-    let lowered = planner.lower(sequence).map_err(failure)?;
-    let plan = planner.limits(Limits::default().nodes(NODES)).plan(sequence).map_err(failure)?;
-    let name_of = |output| &sequence.tensor(output).name;
-    let kinds = report::operator_kinds(
-        sequence,
-        &lowered,
-        |output| not_in_place.get(name_of(output)).map(ToString::to_string),
-        |output| unknown.contains(name_of(output)),
-        plan.copies(),
-    );
+    let limits = Limits::default().nodes(NODES);
+    let planner = &Planner::new().lowering(args.reading.lowering()).limits(limits);
     let rules = rules(&input, path, &args.reading, Strategy::default());
+    let why = |output: &str| not_in_place.get(output).map(ToString::to_string);
+    let is_unknown = |output: &str| unknown.contains(output);
     let mut out = io::BufWriter::new(io::stdout().lock());
+    let failure = |error| Failure::Input(format!("{name}: {error}"));
     if args.json {
-        report::write_json(&mut out, &report::operator_kinds_json(&name, &kinds, &rules))?;
+        let kinds =
+            report::operator_kinds_json([&name, &rules], sequence, planner, why, is_unknown);
+        report::write_json(&mut out, &kinds.map_err(failure)?)?;
     } else {
-        write!(out, "{}", report::operator_table(&name, &kinds, &rules))?;
+        let table = report::operator_table([&name, &rules], sequence, planner, why, is_unknown);
+        write!(out, "{}", table.map_err(failure)?)?;
     }
     out.flush()?;
     Ok(Verdict::Good)

@@ -8,7 +8,7 @@ use memplan::{
         Format,
         recording::{self, Recorded},
     },
-    report::{self, MapOf, MapSheet},
+    report::{self, MapSheet},
 };
 
 use crate::{
@@ -119,7 +119,6 @@ pub(crate) fn show(args: &ShowArgs, form: Form, first: Recorded) -> Result<Verdi
                 .collect();
             let title = args.input.as_deref().map_or_else(String::new, files::short_name);
             report::memory_map_html(&title, &sheets)
-                .map_err(|error| Failure::Input(error.to_string()))?
         }
         Form::Trace if maps.len() == 1 => report::trace(&maps[0].plan, None),
         Form::Trace => {
@@ -127,8 +126,7 @@ pub(crate) fn show(args: &ShowArgs, form: Form, first: Recorded) -> Result<Verdi
             return Err(Failure::Input(words.to_owned()));
         }
         Form::Svg | Form::Text => {
-            let drawn: Vec<MapOf<'_>> =
-                maps.iter().map(|map| MapOf::new(&map.label, &map.plan, None)).collect();
+            let drawn: Vec<_> = maps.iter().map(|map| (&*map.label, &map.plan, None)).collect();
             match form {
                 Form::Svg => {
                     report::memory_maps_svg(&drawn, show::picture(args, &maps[0].plan, drawn.len()))

@@ -8,7 +8,7 @@ use std::{
 use memplan::{
     Input, OpSequence, Plan, Planner, Problem, Step, Strategy,
     import::recording::Recorded,
-    report::{self, MapOf, MapSheet, SvgOptions},
+    report::{self, MapSheet, SvgOptions},
 };
 
 use crate::{
@@ -136,10 +136,8 @@ fn both_orders(args: &ShowArgs, form: Form, given: &Input) -> Result<String, Fai
     let planner = args.planner(args.strategies()[0], given);
     let found = reorder::look(given, args.input.as_deref(), &planner, args.order_limits())?;
     let (before, after) = (sequence_of(given), Some(&found.sequence));
-    let maps = [
-        MapOf::new("In the order given", &found.given, before),
-        MapOf::new("In the order found", &found.plan, after),
-    ];
+    let maps =
+        [("In the order given", &found.given, before), ("In the order found", &found.plan, after)];
     let maps = if found.reordered.is_better() { &maps[..] } else { &maps[..1] };
     Ok(match form {
         Form::Svg => report::memory_maps_svg(maps, picture(args, &found.given, maps.len())),
@@ -186,7 +184,7 @@ fn page(args: &ShowArgs, given: Input) -> Result<String, Failure> {
             MapSheet::new(plans, sequence_of(input)).problem(problem.as_ref()).label(label)
         })
         .collect();
-    report::memory_map_html(&name, &sheets).map_err(|error| Failure::Input(error.to_string()))
+    Ok(report::memory_map_html(&name, &sheets))
 }
 
 /// Collects what a page shows: plans by several strategies have the same chunks; orders, and plans

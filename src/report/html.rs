@@ -35,44 +35,24 @@ const SCRIPTS: [&str; 9] = [
     include_str!("html/start.js"),
 ];
 
-/// Plans that one page cannot show.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum PageError {
-    /// There is no plan.
-    #[error("a page needs a plan")]
-    NoPlan,
-    /// Two plans of one sheet have different chunks.
-    #[error("plan {0} does not have the same chunks as the first")]
-    OtherChunks(usize),
-}
-
 /// Writes the page. The page shows one plan, or any two plans side by side: two of one sheet, such as plans by several
 /// strategies, or one from each of two sheets, such as an input in two orders. A plan by *pushdown* comes with its
-/// simulation.
-///
-/// # Errors
-///
-/// If there is no plan, or the plans of a sheet are not of the same chunks.
-pub fn memory_map_html(title: &str, sheets: &[MapSheet<'_>]) -> Result<String, PageError> {
-    if sheets.is_empty() {
-        return Err(PageError::NoPlan);
-    }
+/// simulation. The text is empty if there is no plan.
+#[must_use]
+pub fn memory_map_html(title: &str, sheets: &[MapSheet<'_>]) -> String {
     let mut page = Page { title: printable(title), sheets: Vec::new() };
     let in_buffers = |sheet: &MapSheet<'_>| -> Vec<Plan> {
         sheet.plans.iter().map(|plan| in_buffers(plan).into_owned()).collect()
     };
     let plans: Vec<Vec<Plan>> = sheets.iter().map(in_buffers).collect();
     for (sheet, plans) in sheets.iter().zip(&plans) {
-        let sheet = &MapSheet { plans, ..*sheet };
-        let first = sheet.plans.first().ok_or(PageError::NoPlan)?;
-        if let Some(other) = sheet.plans.iter().position(|plan| !same_chunks(plan, first)) {
-            return Err(PageError::OtherChunks(other));
-        }
         // Links and parts belong to the sheet, and a plan may do without some.
-        for plans in sheet.plans.chunk_by(same_relations) {
+        for plans in plans.chunk_by(|a, b| same_chunks(a, b) && same_relations(a, b)) {
             page.sheets.push(Sheet::new(&MapSheet { plans, ..*sheet }, &plans[0]));
         }
+    }
+    if page.sheets.is_empty() {
+        return String::new();
     }
     // Strings and numbers always serialize, so nothing is lost here.
     let data = safe(&serde_json::to_string(&page).unwrap_or_default());
@@ -88,7 +68,7 @@ pub fn memory_map_html(title: &str, sheets: &[MapSheet<'_>]) -> Result<String, P
     );
     html.extend(SCRIPTS);
     html.push_str("</script>\n</body>\n</html>\n");
-    Ok(html)
+    html
 }
 
 fn same_chunks(plan: &Plan, other: &Plan) -> bool {

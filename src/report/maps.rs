@@ -13,65 +13,52 @@ use crate::{
     },
 };
 
-/// One of several maps.
-#[derive(Clone, Copy, Debug)]
-pub struct MapOf<'a> {
-    title: &'a str,
-    plan: &'a Plan,
-    steps: Option<&'a OpSequence>,
-}
+/// A title, a plan, and the operators that its steps are.
+type Titled<'a> = (&'a str, &'a Plan, Option<&'a OpSequence>);
 
-impl<'a> MapOf<'a> {
-    /// Creates the map of a plan, with a title.
-    #[must_use]
-    pub fn new(title: &'a str, plan: &'a Plan, steps: Option<&'a OpSequence>) -> Self {
-        Self { title, plan, steps }
-    }
-}
-
-/// Draws plans as text, one below the other, with the same number of bytes per line.
+/// Draws plans as text, one below the other, each below its title, with the same number of bytes per line.
 #[must_use]
-pub fn memory_maps(maps: &[MapOf<'_>], options: MapOptions) -> String {
-    let scale = maps.iter().map(|map| map.plan.pool_size).max().unwrap_or(0);
-    let drawn = maps.iter().map(|map| {
-        format!("{}:\n{}", map.title, map_to_scale(map.plan, map.steps, options, Some(scale)))
+pub fn memory_maps(maps: &[(&str, &Plan, Option<&OpSequence>)], options: MapOptions) -> String {
+    let scale = maps.iter().map(|(_, plan, _)| plan.pool_size).max().unwrap_or(0);
+    let drawn = maps.iter().map(|(title, plan, steps)| {
+        format!("{title}:\n{}", map_to_scale(plan, *steps, options, Some(scale)))
     });
     drawn.collect::<Vec<_>>().join("\n")
 }
 
-/// Draws plans as a self-contained SVG, one below the other, each in a picture of the given size and
+/// Draws plans as a self-contained SVG, one below the other, each below its title in a picture of the given size and
 /// all on one scale.
 #[must_use]
-pub fn memory_maps_svg(maps: &[MapOf<'_>], options: SvgOptions) -> String {
-    let highest = |map: &MapOf<'_>| -> Bytes {
-        let ends = map.plan.chunks.iter().map(|chunk| map.plan.end_of(chunk));
-        ends.max().unwrap_or(0).max(map.plan.pool_size)
+pub fn memory_maps_svg(maps: &[(&str, &Plan, Option<&OpSequence>)], options: SvgOptions) -> String {
+    let highest = |(_, plan, _): &Titled<'_>| -> Bytes {
+        let ends = plan.chunks.iter().map(|chunk| plan.end_of(chunk));
+        ends.max().unwrap_or(0).max(plan.pool_size)
     };
     stacked(maps, options, maps.iter().map(highest).max().unwrap_or(0).max(options.scale))
 }
 
 /// Draws maps one below the other, each on an address axis of at least `scale` bytes.
-fn stacked(maps: &[MapOf<'_>], options: SvgOptions, scale: Bytes) -> String {
+fn stacked(maps: &[Titled<'_>], options: SvgOptions, scale: Bytes) -> String {
     /// Room for the titles, in pixels.
     const TITLE: u32 = 36;
     let (width, height) = (options.width.max(320), options.height.max(320));
     let high = u64::from(height + TITLE) * maps.len() as u64;
-    let titles: Vec<_> = maps.iter().map(|map| Escaped(map.title).to_string()).collect();
+    let titles: Vec<_> = maps.iter().map(|&(title, ..)| Escaped(title).to_string()).collect();
     let titles = titles.join("; ");
     let mut svg = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {high}\" width=\"100%\" role=\"img\">\n\
          <title>{titles}</title>\n\
          <style>\n{STYLE}</style>\n<rect class=\"page\" width=\"{width}\" height=\"{high}\"/>\n"
     );
-    for (at, map) in (0..).zip(maps) {
+    for (at, &(title, plan, steps)) in (0..).zip(maps) {
         let top = u64::from(height + TITLE) * at;
         let _ = write!(
             svg,
             "<text class=\"head\" x=\"16\" y=\"{}\">{}</text>\n<svg x=\"0\" y=\"{}\" width=\"{width}\" height=\"{height}\">\n{}</svg>\n",
             top + 26,
-            Escaped(map.title),
+            Escaped(title),
             top + u64::from(TITLE),
-            memory_map_svg(map.plan, map.steps, options.scale(scale)),
+            memory_map_svg(plan, steps, options.scale(scale)),
         );
     }
     svg.push_str("</svg>\n");
@@ -99,7 +86,7 @@ pub fn pool_maps_svg(plan: &Plan, steps: Option<&OpSequence>, options: SvgOption
         return memory_map_svg(pool, steps, options);
     }
     let maps = titles.iter().zip(&pools);
-    let maps = maps.map(|(title, pool)| MapOf::new(title, pool, steps));
+    let maps = maps.map(|(title, pool)| (&**title, pool, steps));
     stacked(&maps.collect::<Vec<_>>(), options, options.scale)
 }
 

@@ -67,13 +67,13 @@ pub use explain::explain;
 #[cfg(feature = "files")]
 pub use explain::explain_json;
 #[cfg(feature = "files")]
-pub use html::{MapSheet, PageError, memory_map_html};
+pub use html::{MapSheet, memory_map_html};
 #[cfg(feature = "files")]
 pub use json::{
     write_json, write_plan_file, write_plan_json, write_problem_json, write_sequence_json,
 };
 pub use map::{MapOptions, memory_map};
-pub use maps::{MapOf, memory_maps, memory_maps_svg, pool_maps, pool_maps_svg};
+pub use maps::{memory_maps, memory_maps_svg, pool_maps, pool_maps_svg};
 pub use offsets::offsets;
 #[cfg(feature = "serde")]
 pub use onnxruntime::memory_pattern_entry;
@@ -82,7 +82,7 @@ pub use onnxruntime::memory_pattern_json;
 pub use onnxruntime::{compared_patterns, memory_pattern};
 #[cfg(feature = "files")]
 pub use operators::operator_kinds_json;
-pub use operators::{OperatorKind, Outputs, operator_kinds, operator_table};
+pub use operators::operator_table;
 pub use pools::{by_pool, in_buffers, pool_title};
 pub use recomputation::{recomputation, recompute_curve};
 #[cfg(feature = "files")]
@@ -92,9 +92,9 @@ pub use recording::{recording, recording_json};
 pub use reordering::reordering;
 #[cfg(feature = "files")]
 pub use reordering::reordering_json;
+pub use reruns::explain_reruns;
 #[cfg(feature = "files")]
 pub use reruns::reruns_json;
-pub use reruns::{Rerun, explain_reruns, reruns};
 pub use rules::rules;
 pub use size::Size;
 pub use summary::{bound_name, dims, scoped, summary};

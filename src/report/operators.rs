@@ -7,22 +7,18 @@ use std::{
 };
 
 use crate::{
-    Bytes, OpSequence,
+    Bytes, OpSequence, PlanError, Planner,
     lower::{Lowered, LoweredPlace, RejectedTie},
-    plan::PlannedCopies,
     problem::{ChunkId, RejectReason},
     report::{Size, count, fit::wrapped, printable},
     sequence::{Dependency, Origin, TensorId},
 };
 
-/// The number and size of some outputs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Outputs {
-    /// The count.
-    pub count: u64,
-    /// Their total size in bytes.
-    pub bytes: Bytes,
+/// The number and total size of some outputs.
+#[derive(Clone, Copy, Default)]
+struct Outputs {
+    count: u64,
+    bytes: Bytes,
 }
 
 impl Outputs {
@@ -34,38 +30,33 @@ impl Outputs {
 }
 
 /// The operators of one kind.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct OperatorKind {
+struct OperatorKind {
     /// The kind, such as `Conv`; may be empty.
-    pub kind: Box<str>,
-    /// The count.
-    pub operators: u64,
+    kind: Box<str>,
+    operators: u64,
     /// Outputs that are views of an input, and share its memory.
-    pub views: Outputs,
+    views: Outputs,
     /// Outputs that are written over an input.
-    pub in_place: Outputs,
+    in_place: Outputs,
     /// Outputs in memory of their own.
-    pub new: Outputs,
+    new: Outputs,
     /// The number of outputs of unknown size, whether they are written over an input or not. Views
     /// of unknown size count as views.
-    pub unknown: u64,
+    unknown: u64,
     /// The reasons why outputs in new memory are not written over an input, the most bytes first.
-    pub reasons: Vec<(Box<str>, Outputs)>,
+    reasons: Vec<(Box<str>, Outputs)>,
 }
 
 /// Groups the operators of a sequence by kind; kinds with the most bytes of new memory come first.
-/// `why` returns the reason why an output does not request to be written over an input, if the reason is
-/// known. `is_unknown` returns whether the size of an output is unknown. `copies` are views that a plan copies.
-#[must_use]
-pub fn operator_kinds(
+fn operator_kinds(
     sequence: &OpSequence,
-    lowered: &Lowered,
-    why: impl Fn(TensorId) -> Option<String>,
-    is_unknown: impl Fn(TensorId) -> bool,
-    copies: &PlannedCopies,
-) -> Vec<OperatorKind> {
-    let copied: HashSet<&str> = copies.list.iter().map(|copy| &*copy.output).collect();
+    planner: &Planner<'_>,
+    why: impl Fn(&str) -> Option<String>,
+    is_unknown: impl Fn(&str) -> bool,
+) -> Result<Vec<OperatorKind>, PlanError> {
+    let lowered = &planner.lower(sequence)?;
+    let plan = planner.plan(sequence)?;
+    let copied: HashSet<&str> = plan.copies.list.iter().map(|copy| &*copy.output).collect();
     let mut refusals: HashMap<TensorId, &RejectedTie> = HashMap::new();
     for refused in &lowered.refused {
         refusals.entry(refused.output).or_insert(refused);
@@ -91,18 +82,16 @@ pub fn operator_kinds(
         });
         kind.operators += 1;
         for &output in &operator.outputs {
-            let bytes = sequence.tensor(output).size.unwrap_or(0);
+            let tensor = sequence.tensor(output);
+            let bytes = tensor.size.unwrap_or(0);
             match place(sequence, lowered, &inside, output) {
-                _ if is_unknown(output) => {
-                    let tensor = sequence.tensor(output);
-                    match &tensor.origin {
-                        Origin::Output { dependency: Dependency::Reads { .. }, .. } => {
-                            kind.views.add(0);
-                        }
-                        _ => kind.unknown += 1,
+                _ if is_unknown(&tensor.name) => match &tensor.origin {
+                    Origin::Output { dependency: Dependency::Reads { .. }, .. } => {
+                        kind.views.add(0);
                     }
-                }
-                Place::View if copied.contains(&*sequence.tensor(output).name) => {
+                    _ => kind.unknown += 1,
+                },
+                Place::View if copied.contains(&*tensor.name) => {
                     kind.new.add(bytes);
                     reasons.entry(SAVES.to_owned()).or_default().add(bytes);
                 }
@@ -119,7 +108,7 @@ pub fn operator_kinds(
                         examples.entry(&*operator.kind).or_insert(reader);
                         READ_LATER.to_owned()
                     });
-                    let reason = refusal.or_else(|| why(output));
+                    let reason = refusal.or_else(|| why(&tensor.name));
                     kind.new.add(bytes);
                     reasons.entry(reason.unwrap_or(by_default.to_owned())).or_default().add(bytes);
                 }
@@ -144,7 +133,7 @@ pub fn operator_kinds(
         })
         .collect();
     kinds.sort_by_key(|kind| std::cmp::Reverse((kind.new.bytes, kind.unknown)));
-    kinds
+    Ok(kinds)
 }
 
 enum Place {
@@ -253,12 +242,24 @@ fn parts_inside(lowered: &Lowered) -> HashMap<ChunkId, usize> {
 /// Columns for the name of a kind; longer ones get a line of their own.
 const KIND: usize = 24;
 
-/// Formats the kinds as a table: the number of operators, and the number and size of the outputs
-/// that are views, are written over an input, or have new memory; below each kind, the reasons for
-/// new memory. `name` names the input, and `rules` describes what may be written over what. Outputs
-/// of unknown size do not count towards the bytes.
-#[must_use]
-pub fn operator_table(name: &str, kinds: &[OperatorKind], rules: &str) -> String {
+/// Lists the operators of a sequence by kind in a table: the number of operators, and the number and size of the
+/// outputs that are views, are written over an input, or have new memory; below each kind, the reasons for new memory.
+/// The planner decides which views are copied. `name` names the input, and `rules` describes what may be written over
+/// what. `why` returns the reason why an output, given by name, does not request to be written over an input, if the
+/// reason is known. `is_unknown` returns whether the size of an output is unknown; such outputs do not count towards
+/// the bytes.
+///
+/// # Errors
+///
+/// As [`Planner::plan`].
+pub fn operator_table(
+    [name, rules]: [&str; 2],
+    sequence: &OpSequence,
+    planner: &Planner<'_>,
+    why: impl Fn(&str) -> Option<String>,
+    is_unknown: impl Fn(&str) -> bool,
+) -> Result<String, PlanError> {
+    let kinds = operator_kinds(sequence, planner, why, is_unknown)?;
     let operators: u64 = kinds.iter().map(|kind| kind.operators).sum();
     let mut text = String::new();
     let (operators, number) = (count(operators, "operator"), count(kinds.len() as u64, "kind"));
@@ -280,7 +281,7 @@ pub fn operator_table(name: &str, kinds: &[OperatorKind], rules: &str) -> String
         Outputs { count: 0, .. } => "-".to_owned(),
         Outputs { count, bytes } => format!("{count} {:>9}", format!("{:#}", Size(bytes))),
     };
-    for kind in kinds {
+    for kind in &kinds {
         let mut name = match &*kind.kind {
             "" => "(no kind)".into(),
             kind => printable(kind),
@@ -302,14 +303,24 @@ pub fn operator_table(name: &str, kinds: &[OperatorKind], rules: &str) -> String
             let _ = writeln!(text, "  {amount:>15}  shape or type unknown");
         }
     }
-    text
+    Ok(text)
 }
 
-/// Returns the kinds as JSON.
+/// Returns the same figures as JSON.
+///
+/// # Errors
+///
+/// As [`operator_table`].
 #[cfg(feature = "files")]
-#[must_use]
-pub fn operator_kinds_json(name: &str, kinds: &[OperatorKind], rules: &str) -> serde_json::Value {
+pub fn operator_kinds_json(
+    [name, rules]: [&str; 2],
+    sequence: &OpSequence,
+    planner: &Planner<'_>,
+    why: impl Fn(&str) -> Option<String>,
+    is_unknown: impl Fn(&str) -> bool,
+) -> Result<serde_json::Value, PlanError> {
     use serde_json::json;
+    let kinds = operator_kinds(sequence, planner, why, is_unknown)?;
     let of = |outputs: Outputs| json!({"outputs": outputs.count, "bytes": outputs.bytes});
     let kind = |kind: &OperatorKind| {
         let reason = |(reason, outputs): &(Box<str>, Outputs)| json!({"reason": reason, "outputs": outputs.count, "bytes": outputs.bytes});
@@ -323,5 +334,6 @@ pub fn operator_kinds_json(name: &str, kinds: &[OperatorKind], rules: &str) -> s
             "reasons": kind.reasons.iter().map(reason).collect::<Vec<_>>(),
         })
     };
-    json!({"input": name, "rules": rules, "kinds": kinds.iter().map(kind).collect::<Vec<_>>()})
+    let kinds: Vec<_> = kinds.iter().map(kind).collect();
+    Ok(json!({"input": name, "rules": rules, "kinds": kinds}))
 }

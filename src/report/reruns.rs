@@ -19,23 +19,19 @@ use crate::{
 const SHOWN: usize = 12;
 
 /// An operator that runs twice.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Rerun {
-    /// The step of the operator.
-    pub step: Step,
+struct Rerun {
+    step: Step,
     /// The step of its copy.
-    pub again: Step,
+    again: Step,
     /// The bytes of its outputs that are not kept between the two runs.
-    pub bytes: Bytes,
+    bytes: Bytes,
     /// The steps in which these bytes are not kept, half-open; empty if there are none.
-    pub gap: (Step, Step),
+    gap: (Step, Step),
 }
 
 /// Finds the operators that run twice, by the names that [`expand`](crate::recompute::expand) gives to copies and
 /// to what they make: `name~1`.
-#[must_use]
-pub fn reruns(sequence: &OpSequence) -> Vec<Rerun> {
+fn reruns(sequence: &OpSequence) -> Vec<Rerun> {
     let roots = sequence.memory_roots();
     let mut last = vec![0; roots.len()];
     for (step, operator) in sequence.operators().iter().enumerate() {
@@ -125,10 +121,10 @@ pub fn explain_reruns(sequence: &OpSequence, plan: &Plan) -> String {
     report + &hanging("", &words, 0)
 }
 
-/// Returns the operators that run twice as JSON, by step.
+/// Returns the operators that run twice as JSON, by step; `None` if there are none.
 #[cfg(feature = "files")]
 #[must_use]
-pub fn reruns_json(sequence: &OpSequence) -> serde_json::Value {
+pub fn reruns_json(sequence: &OpSequence) -> Option<serde_json::Value> {
     let one = |rerun: Rerun| {
         serde_json::json!({
             "operator": sequence.operator_name(usize::try_from(rerun.step).unwrap_or_default()),
@@ -138,5 +134,6 @@ pub fn reruns_json(sequence: &OpSequence) -> serde_json::Value {
             "not_kept": [rerun.gap.0, rerun.gap.1],
         })
     };
-    reruns(sequence).into_iter().map(one).collect()
+    let found = reruns(sequence);
+    (!found.is_empty()).then(|| found.into_iter().map(one).collect())
 }

@@ -179,7 +179,6 @@ fn check_page(split: &Plan, steps: Option<&OpSequence>, plan: &Plan) {
     let problem = Problem::builder().build().unwrap();
     let plans = std::slice::from_ref(split);
     let html = memory_map_html("page", &[MapSheet::new(plans, steps).problem(&problem)]);
-    let html = html.unwrap();
     let (_, rest) = html.split_once("id=\"data\">").unwrap();
     let data: Value = serde_json::from_str(rest.split_once("</script>").unwrap().0).unwrap();
     let boxes = &data["sheets"][0]["boxes"];

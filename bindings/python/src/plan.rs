@@ -143,13 +143,13 @@ impl Plan {
         Self::new(self.inner.clone(), self.given.clone(), &self.options, self.interrupted)
     }
 
-    fn page(&self, title: &str) -> PyResult<String> {
+    fn page(&self, title: &str) -> String {
         let lowered =
             self.options.planner().alignment(self.inner.alignment()).padding(self.inner.padding());
         let lowered = lowered.lower(self.given.input()).ok();
         let sheet = MapSheet::new(std::slice::from_ref(&self.inner), self.steps());
         let sheet = sheet.problem(lowered.as_ref().map(|lowered| &lowered.problem));
-        report::memory_map_html(title, &[sheet]).map_err(value_error)
+        report::memory_map_html(title, &[sheet])
     }
 }
 
@@ -425,7 +425,7 @@ impl Plan {
     #[pyo3(signature = (path, *, title = "memplan"))]
     fn save_html(&self, py: Python<'_>, path: PathBuf, title: &str) -> PyResult<()> {
         guarded(py, || {
-            let page = self.page(title)?;
+            let page = self.page(title);
             std::fs::write(&path, page).map_err(|error| file_error(&error, path))
         })
     }

@@ -8,7 +8,7 @@ use crate::{OpSequence, Plan, Problem};
 pub struct MapSheet<'a> {
     /// A label that distinguishes it from the other sheets of a page; may be empty.
     pub label: &'a str,
-    /// The plans, at least one.
+    /// The plans. Those of other chunks than the one before begin a sheet of their own.
     pub plans: &'a [Plan],
     /// The sequence whose operators the steps are, if there is one.
     pub steps: Option<&'a OpSequence>,
