@@ -257,9 +257,8 @@ fn read_with(
     let mut recording = None;
     let input = match format {
         format if recordings::check(path, &bytes, format, args)? => {
-            let recorded = recordings::read(path, bytes, format, args)?;
-            recording = Some(recorded.recording);
-            Input::Problem(recorded.problem)
+            let read = recordings::read(path, bytes, format, args)?;
+            Input::Problem(recording.insert(read).problem.clone())
         }
         Format::Onnx => {
             let survey = import::onnx::read_with_nodes(&bytes, &options);

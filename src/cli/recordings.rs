@@ -6,7 +6,7 @@ use memplan::{
     Input, Plan,
     import::{
         Format,
-        recording::{self, Recorded},
+        recording::{self, Recording},
     },
     report::{self, MapSheet},
 };
@@ -45,7 +45,7 @@ pub(crate) fn read(
     mut bytes: Vec<u8>,
     format: Format,
     args: &InputArgs,
-) -> Result<Recorded, Failure> {
+) -> Result<Recording, Failure> {
     let name = path.display().to_string();
     if let (Format::Xla, Some(stem)) = (format, name.strip_suffix(ASSIGNMENT)) {
         let beside = format!("{stem}{RANGES}");
@@ -54,8 +54,8 @@ pub(crate) fn read(
             bytes.extend(files::read(Path::new(&beside), args.max_input)?);
         }
     }
-    let recorded = recording::read(&bytes, format, args.device.as_deref());
-    recorded.map_err(|error| wrong(Some(path), error))
+    let recording = recording::read(&bytes, format, args.device.as_deref());
+    recording.map_err(|error| wrong(Some(path), error))
 }
 
 /// Returns whether a map shows recordings: the first is one, and what follows are not plans of it.
@@ -90,7 +90,7 @@ struct Map {
 }
 
 /// Draws what the allocator of each recording did, and a plan of the same chunks.
-pub(crate) fn show(args: &ShowArgs, form: Form, first: Recorded) -> Result<Verdict, Failure> {
+pub(crate) fn show(args: &ShowArgs, form: Form, first: Recording) -> Result<Verdict, Failure> {
     if args.reorder || args.simulation {
         let option = if args.reorder { "--reorder" } else { "--simulation" };
         let words = format!("{option} is not for recordings; omit it");
@@ -98,11 +98,8 @@ pub(crate) fn show(args: &ShowArgs, form: Form, first: Recorded) -> Result<Verdi
     }
     let mut maps = maps(args, args.input.as_deref(), first, form)?;
     for path in &args.plan {
-        if let (Input::Problem(problem), Some(recording)) =
-            files::read_recorded(path, &args.reading)?
-        {
-            let recorded = Recorded::new(problem, recording);
-            maps.extend(self::maps(args, Some(path), recorded, form)?);
+        if let (_, Some(recording)) = files::read_recorded(path, &args.reading)? {
+            maps.extend(self::maps(args, Some(path), recording, form)?);
         }
     }
     let text = match form {
@@ -142,12 +139,11 @@ pub(crate) fn show(args: &ShowArgs, form: Form, first: Recorded) -> Result<Verdi
 fn maps(
     args: &ShowArgs,
     path: Option<&Path>,
-    recorded: Recorded,
+    recording: Recording,
     form: Form,
 ) -> Result<Vec<Map>, Failure> {
-    let allocated = recorded.allocated().map_err(|error| wrong(path, error))?;
-    let Recorded { problem, recording, .. } = recorded;
-    let input = Input::Problem(problem);
+    let allocated = recording.allocated().map_err(|error| wrong(path, error))?;
+    let input = Input::Problem(recording.problem);
     let strategy = args.strategies()[0];
     let plan = make_plan(&input, path, strategy, &args.planner(strategy, &input))?;
     let name = path.map_or_else(String::new, files::short_name);

@@ -7,7 +7,6 @@ use std::{
 
 use memplan::{
     Input, OpSequence, Plan, Planner, Problem, Step, Strategy,
-    import::recording::Recorded,
     report::{self, MapSheet, SvgOptions},
 };
 
@@ -63,11 +62,10 @@ pub(crate) fn show(args: &ShowArgs) -> Result<Verdict, Failure> {
     };
     let (given, recording) =
         later::recorded_input(args.input.as_deref(), &args.reading, &args.later)?;
-    if let (Input::Problem(problem), Some(recording)) = (&given, recording)
+    if let Some(recording) = recording
         && recordings::are_shown(args)?
     {
-        let recorded = Recorded::new(problem.clone(), recording);
-        return recordings::show(args, form, recorded);
+        return recordings::show(args, form, recording);
     }
     if args.strategies().len().max(args.plan.len()) > 1 && form != Form::Html {
         let several = if args.plan.is_empty() { "strategies" } else { "plans" };

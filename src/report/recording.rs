@@ -4,7 +4,7 @@ use std::{cmp::Reverse, collections::HashMap, fmt::Write};
 
 use crate::{
     Bytes, Plan,
-    import::recording::{Recording, Source},
+    import::{Format, recording::Recording},
     plan::Scope,
     problem::ChunkId,
     report::{
@@ -27,9 +27,9 @@ pub fn recording(recording: &Recording, plan: &Plan) -> String {
     let mut text = head(recording, plan);
     text.push_str("\nLive bytes or fragmentation?\n");
     text.push_str(&account(recording, plan));
-    let what = match recording.source {
-        Source::Xla => "values",
-        Source::ExecuTorch => "operators",
+    let what = match recording.format {
+        Format::Xla => "values",
+        Format::Pte => "operators",
         _ => "lines of code",
     };
     let _ = writeln!(text, "\nWhich {what} make the peak?");
@@ -38,13 +38,13 @@ pub fn recording(recording: &Recording, plan: &Plan) -> String {
 }
 
 fn head(recording: &Recording, plan: &Plan) -> String {
-    let events = match recording.source {
-        Source::Xla | Source::ExecuTorch => count(recording.events, "instruction"),
+    let events = match recording.format {
+        Format::Xla | Format::Pte => count(recording.events, "instruction"),
         _ => count(recording.events, "event"),
     };
     let chunks = count(plan.chunks.len() as u64, "chunk");
-    let (source, device) = (recording.source.name(), printable(&recording.device));
-    let mut text = wrapped(&format!("{source}, {device}: {events}, {chunks}"), 2);
+    let (tool, device) = (tool(recording.format), printable(&recording.device));
+    let mut text = wrapped(&format!("{tool}, {device}: {events}, {chunks}"), 2);
     let mut note = |words: String| text.push_str(&wrapped(&format!("  {words}"), 2));
     let (before, left) = (recording.begun_before, recording.left);
     if before > 0 || left > 0 {
@@ -83,6 +83,16 @@ fn head(recording: &Recording, plan: &Plan) -> String {
     text
 }
 
+/// The name of the tool that recorded.
+fn tool(format: Format) -> &'static str {
+    match format {
+        Format::Pickle => "PyTorch memory snapshot",
+        Format::Xla => "XLA buffer assignment",
+        Format::Pte => "ExecuTorch program",
+        _ => "PyTorch profile",
+    }
+}
+
 /// The memory that the program held.
 fn held(recording: &Recording) -> Option<Bytes> {
     recording.reserved.or(recording.touched)
@@ -93,8 +103,8 @@ fn account(recording: &Recording, plan: &Plan) -> String {
     let peak = Peak::of(plan);
     let mut rows = Vec::new();
     if let Some(reserved) = recording.reserved {
-        let what = match recording.source {
-            Source::Xla | Source::ExecuTorch => "by the compiler's plan",
+        let what = match recording.format {
+            Format::Xla | Format::Pte => "by the compiler's plan",
             _ => "the most that the allocator held",
         };
         rows.push(Row::new("  reserved", reserved, what.to_owned()));
@@ -105,7 +115,7 @@ fn account(recording: &Recording, plan: &Plan) -> String {
         let span = format!("the bytes that held a chunk at some time, in a span of {}", Size(span));
         rows.push(Row::new("  addresses", touched, span));
     }
-    let is_planned = matches!(recording.source, Source::Xla | Source::ExecuTorch);
+    let is_planned = matches!(recording.format, Format::Xla | Format::Pte);
     let event = if is_planned { "in instruction" } else { "after event" };
     rows.push(Row::new("  live", peak.bytes, format!("peak, {event} {}", peak.step)));
     let is_proven = plan.proven_optimal || plan.pool_size == plan.lower_bound;
@@ -191,7 +201,7 @@ pub fn recording_json(recording: &Recording, plan: &Plan) -> serde_json::Value {
     use serde_json::json;
     let peak = Peak::of(plan);
     json!({
-        "source": recording.source.name(),
+        "source": tool(recording.format),
         "device": recording.device,
         "other_devices": recording.others,
         "events": recording.events,

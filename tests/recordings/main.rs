@@ -6,7 +6,7 @@ use memplan::{
     Planner, Strategy,
     import::{
         Format, ImportOptions, read_input,
-        recording::{Recorded, RecordingError, is_recording, read},
+        recording::{Recording, RecordingError, is_recording, read},
     },
     problem::ChunkId,
     verify::verify,
@@ -87,9 +87,9 @@ fn snapshot(events: impl Fn(&mut Writer, u32)) -> Vec<u8> {
 }
 
 #[track_caller]
-fn check(recorded: &Recorded) {
-    let Recorded { problem, .. } = recorded;
-    let allocated = recorded.allocated().unwrap();
+fn check(recording: &Recording) {
+    let problem = &recording.problem;
+    let allocated = recording.allocated().unwrap();
     assert_eq!(verify(problem, &allocated), [], "what an allocator did is a right plan");
     let plan = Planner::new().plan(problem).unwrap();
     assert_eq!(verify(problem, &plan), []);
@@ -98,8 +98,8 @@ fn check(recorded: &Recorded) {
 
 #[test]
 fn a_snapshot_has_chunks_of_one_device_with_lines_as_names() {
-    let recorded = read(&fixture("step.pickle"), Format::Pickle, None).unwrap();
-    let Recorded { problem, recording, .. } = &recorded;
+    let recording = read(&fixture("step.pickle"), Format::Pickle, None).unwrap();
+    let problem = &recording.problem;
     let chunk = |at: usize| {
         let id = ChunkId::from_index(at);
         let chunk = problem.chunk(id);
@@ -123,32 +123,32 @@ fn a_snapshot_has_chunks_of_one_device_with_lines_as_names() {
     // 14 MiB at the end; before the last segment was returned, 2 MiB more.
     assert_eq!(recording.reserved, Some(16 * M));
     assert_eq!(recording.line(ChunkId(3)), "net.py:13 forward");
-    check(&recorded);
+    check(&recording);
     let other = read(&fixture("step.pickle"), Format::Pickle, Some("cuda:1")).unwrap();
     assert_eq!(other.problem.len(), 1);
 }
 
 #[test]
 fn a_profile_has_operators_and_lines_as_names() {
-    let recorded = read(&fixture("step.json"), Format::Json, None).unwrap();
-    let Recorded { problem, recording, .. } = &recorded;
+    let recording = read(&fixture("step.json"), Format::Json, None).unwrap();
+    let problem = &recording.problem;
     assert_eq!((recording.events, problem.len()), (26, 15));
     assert_eq!((recording.begun_before, recording.left, recording.lost), (0, 4, 0));
     assert_eq!(problem.alignment(), 64);
     let names: Vec<_> = problem.ids().map(|id| recording.line(id)).collect();
     assert!(names.contains(&"mlp.py:6 step, AddmmBackward0"), "{names:?}");
-    check(&recorded);
+    check(&recording);
 }
 
 #[test]
 fn the_buffers_of_xla_are_written_over_each_other_as_xla_does() {
-    let recorded = read(&xla(), Format::Xla, None).unwrap();
-    let Recorded { problem, recording, .. } = &recorded;
+    let recording = read(&xla(), Format::Xla, None).unwrap();
+    let problem = &recording.problem;
     assert_eq!(recording.events, 21);
     assert_eq!(recording.reserved, Some(256 + 32_792));
     assert!(problem.links_taken() > 0);
     assert_eq!(recording.outside[1], ("parameters".to_owned(), 16_384));
-    check(&recorded);
+    check(&recording);
     let without = read(&fixture("loop-buffer-assignment.txt"), Format::Xla, None);
     assert!(matches!(without, Err(RecordingError::NoLiveRanges)));
 }
@@ -163,13 +163,12 @@ fn the_arena_of_a_program_is_a_right_plan(
     #[case] instructions: u64,
     #[case] device: &str,
 ) {
-    let recorded = read(&fixture(name), Format::Pte, None).unwrap();
-    let recording = &recorded.recording;
+    let recording = read(&fixture(name), Format::Pte, None).unwrap();
     assert_eq!((recording.reserved, recording.events), (Some(arena), instructions));
     assert_eq!(recording.device, device);
-    let lines: Vec<_> = recorded.problem.ids().map(|id| recording.line(id)).collect();
+    let lines: Vec<_> = recording.problem.ids().map(|id| recording.line(id)).collect();
     assert!(lines.contains(&"aten::permute_copy.out"), "{lines:?}");
-    check(&recorded);
+    check(&recording);
 }
 
 /// Bytes of each file are changed in turn, and the file is cut: it is read, or it is an error.
@@ -219,7 +218,8 @@ fn events_that_lack_a_partner_are_counted() {
         out.event("free_completed", 8192, 300, stack);
         out.event("alloc", 4096, 50, stack);
     });
-    let Recorded { problem, recording, .. } = read(&bytes, Format::Pickle, None).unwrap();
+    let recording = read(&bytes, Format::Pickle, None).unwrap();
+    let problem = &recording.problem;
     let lives: Vec<_> = problem.chunks().iter().map(|of| (of.begin, of.end, of.size)).collect();
     assert_eq!(lives, [(0, 1, 100), (2, 3, 200), (3, 4, 300), (5, 6, 50)]);
     assert_eq!((recording.begun_before, recording.left, recording.lost), (1, 1, 1));
@@ -334,9 +334,9 @@ fn a_million_events_are_read_in_seconds() {
         }
     });
     let start = std::time::Instant::now();
-    let recorded = read(&bytes, Format::Pickle, None).unwrap();
-    assert_eq!((recorded.problem.len(), recorded.recording.events), (500_000, 1_000_000));
+    let recording = read(&bytes, Format::Pickle, None).unwrap();
+    assert_eq!((recording.problem.len(), recording.events), (500_000, 1_000_000));
     assert!(start.elapsed().as_secs() < 60, "{:?}", start.elapsed());
-    let plan = Planner::new().strategy(Strategy::FirstFit).plan(&recorded.problem).unwrap();
+    let plan = Planner::new().strategy(Strategy::FirstFit).plan(&recording.problem).unwrap();
     assert_eq!(plan.pool_size(), 7 * 512);
 }

@@ -5,7 +5,10 @@ use std::collections::HashMap;
 
 use crate::{
     Bytes, Problem, Step,
-    import::recording::{Recorded, Recording, RecordingError, Source},
+    import::{
+        Format,
+        recording::{Recording, RecordingError},
+    },
 };
 
 /// A buffer.
@@ -24,7 +27,7 @@ pub(super) struct Buffer {
 
 /// A memory in which a compiler has placed buffers.
 pub(super) struct Memory {
-    pub(super) source: Source,
+    pub(super) format: Format,
     pub(super) name: String,
     /// The bytes that the compiler reserves.
     pub(super) size: Bytes,
@@ -35,7 +38,7 @@ pub(super) struct Memory {
 
 impl Memory {
     /// Makes chunks of the buffers.
-    pub(super) fn finish(self, buffers: Vec<Buffer>) -> Result<Recorded, RecordingError> {
+    pub(super) fn finish(self, buffers: Vec<Buffer>) -> Result<Recording, RecordingError> {
         let offsets = buffers.iter().map(|buffer| buffer.low).chain([self.max_alignment]);
         let alignment = 1 << offsets.map(Bytes::trailing_zeros).min().unwrap_or(0);
         let merged = Merged::of(buffers);
@@ -57,8 +60,9 @@ impl Memory {
         }
         problem.at_least_steps(self.steps);
         let problem = problem.finish()?;
-        let recording = Recording {
-            source: self.source,
+        Ok(Recording {
+            problem,
+            format: self.format,
             device: self.name,
             others: Vec::new(),
             events: self.steps,
@@ -74,8 +78,7 @@ impl Memory {
             line_names,
             delegates: 0,
             outside: Vec::new(),
-        };
-        Ok(Recorded { problem, recording })
+        })
     }
 }
 

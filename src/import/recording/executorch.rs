@@ -6,13 +6,16 @@
 //! one time are one chunk, as in an update in place.
 
 use super::{
-    Recorded, RecordingError, Source,
+    Recording, RecordingError,
     buffers::{Buffer, Memory},
     choose,
 };
 use crate::{
     Bytes, Step,
-    import::tflite::{TfliteError, flat},
+    import::{
+        Format,
+        tflite::{TfliteError, flat},
+    },
 };
 
 /// The alignment of ExecuTorch's memory planning, in bytes.
@@ -58,7 +61,7 @@ struct Method {
     delegates: u64,
 }
 
-pub(super) fn read(bytes: &[u8], device: Option<&str>) -> Result<Recorded, RecordingError> {
+pub(super) fn read(bytes: &[u8], device: Option<&str>) -> Result<Recording, RecordingError> {
     if bytes.get(4..8) != Some(b"ET12") {
         return Err(RecordingError::NotPte);
     }
@@ -77,12 +80,12 @@ pub(super) fn read(bytes: &[u8], device: Option<&str>) -> Result<Recorded, Recor
         }
     }
     let ((size, buffers, steps, delegates), name, others) = choose(arenas, device, REMEDY)?;
-    let source = Source::ExecuTorch;
-    let memory = Memory { source, name, size, steps, max_alignment: MAX_ALIGNMENT };
-    let mut recorded = memory.finish(buffers)?;
-    recorded.recording.others = others;
-    recorded.recording.delegates = delegates;
-    Ok(recorded)
+    let format = Format::Pte;
+    let memory = Memory { format, name, size, steps, max_alignment: MAX_ALIGNMENT };
+    let mut recording = memory.finish(buffers)?;
+    recording.others = others;
+    recording.delegates = delegates;
+    Ok(recording)
 }
 
 /// Reads a method and follows its instructions.

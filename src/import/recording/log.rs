@@ -4,7 +4,10 @@ use std::collections::{BTreeSet, HashMap};
 
 use crate::{
     Bytes, Problem, Step,
-    import::recording::{Device, Recorded, Recording, RecordingError, Source, sites::Sites},
+    import::{
+        Format,
+        recording::{Device, Recording, RecordingError, sites::Sites},
+    },
     problem::align_up,
 };
 
@@ -117,9 +120,9 @@ impl Log {
     pub(super) fn finish(
         mut self,
         sites: &Sites,
-        source: Source,
+        format: Format,
         alignment: Bytes,
-    ) -> Result<Recorded, RecordingError> {
+    ) -> Result<Recording, RecordingError> {
         self.allocations.sort_by_key(|allocation| allocation.begin);
         let last = self.events + 1;
         let mut problem = Problem::builder().alignment(alignment);
@@ -136,8 +139,9 @@ impl Log {
         let line = |of: &Allocation| sites.lines.get(of.site as usize).copied().unwrap_or(0);
         let lines = self.allocations.iter().map(line).collect();
         let Places { offsets, span, touched } = self.places(alignment);
-        let recording = Recording {
-            source,
+        Ok(Recording {
+            problem,
+            format,
             device: self.device,
             others: Vec::new(),
             events: self.events,
@@ -153,8 +157,7 @@ impl Log {
             line_names: sites.line_names.clone(),
             delegates: 0,
             outside: Vec::new(),
-        };
-        Ok(Recorded { problem, recording })
+        })
     }
 
     /// The place of each allocation if the ranges of addresses that were never in use are left out.

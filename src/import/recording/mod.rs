@@ -27,49 +27,14 @@ use std::cmp::Reverse;
 
 use crate::{Bytes, Plan, PlanError, Problem, import::Format, problem::ChunkId};
 
-/// The chunks of a recording, and the facts about it that chunks do not have.
+/// The chunks of a recording of one device, and the facts about it that chunks do not have.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub struct Recorded {
+pub struct Recording {
     /// The chunks. Step `n` is event `n`, from 1; step 0 is before all events.
     pub problem: Problem,
-    /// The facts.
-    pub recording: Recording,
-}
-
-/// The tool that recorded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Source {
-    /// PyTorch's allocator: `torch.cuda.memory._dump_snapshot`.
-    TorchSnapshot,
-    /// PyTorch's profiler.
-    TorchProfile,
-    /// XLA's buffer assignment, made before a program runs.
-    Xla,
-    /// ExecuTorch's program, planned before it runs.
-    ExecuTorch,
-}
-
-impl Source {
-    /// The name in reports.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::TorchSnapshot => "PyTorch memory snapshot",
-            Self::TorchProfile => "PyTorch profile",
-            Self::Xla => "XLA buffer assignment",
-            Self::ExecuTorch => "ExecuTorch program",
-        }
-    }
-}
-
-/// The facts about a recording of one device.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Recording {
-    /// The tool that recorded.
-    pub source: Source,
+    /// The format of the file.
+    pub format: Format,
     /// The device, such as `cuda:0`.
     pub device: String,
     /// The other devices in the file, which are not in the problem.
@@ -102,24 +67,16 @@ pub struct Recording {
     pub outside: Vec<(String, Bytes)>,
 }
 
-impl Recorded {
-    /// Joins the chunks of a recording and its facts.
-    #[must_use]
-    pub fn new(problem: Problem, recording: Recording) -> Self {
-        Self { problem, recording }
-    }
-
+impl Recording {
     /// The plan that the program's own allocator made, without the addresses that were never in use.
     ///
     /// # Errors
     ///
     /// If an offset is too large.
     pub fn allocated(&self) -> Result<Plan, PlanError> {
-        Plan::from_offsets(&self.problem, &self.recording.offsets)
+        Plan::from_offsets(&self.problem, &self.offsets)
     }
-}
 
-impl Recording {
     /// The line of code that made a chunk, with its operator.
     #[must_use]
     pub fn line(&self, chunk: ChunkId) -> &str {
@@ -148,10 +105,10 @@ pub fn is_recording(bytes: &[u8], format: Format) -> bool {
 ///     {"ph": "i", "name": "[memory]", "ts": 2, "args": {"Addr": 64, "Bytes": -1000, "Device Type": 0, "Device Id": -1}},
 ///     {"ph": "i", "name": "[memory]", "ts": 3, "args": {"Addr": 4096, "Bytes": 600, "Device Type": 0, "Device Id": -1}}
 /// ]}"#;
-/// let recorded = recording::read(profile.as_bytes(), Format::Json, None)?;
-/// assert_eq!(recorded.recording.device, "cpu");
-/// assert_eq!(recorded.allocated()?.pool_size(), 1664);
-/// assert_eq!(Planner::new().plan(&recorded.problem)?.pool_size(), 1024);
+/// let recording = recording::read(profile.as_bytes(), Format::Json, None)?;
+/// assert_eq!(recording.device, "cpu");
+/// assert_eq!(recording.allocated()?.pool_size(), 1664);
+/// assert_eq!(Planner::new().plan(&recording.problem)?.pool_size(), 1024);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
@@ -162,7 +119,7 @@ pub fn read(
     bytes: &[u8],
     format: Format,
     device: Option<&str>,
-) -> Result<Recorded, RecordingError> {
+) -> Result<Recording, RecordingError> {
     match format {
         Format::Pickle => torch_snapshot::read(bytes, device),
         Format::Xla => xla::read(bytes, device),

@@ -7,13 +7,13 @@ use std::{borrow::Cow, collections::BTreeMap};
 use serde::Deserialize;
 
 use super::{
-    Recorded, RecordingError, Source,
+    Recording, RecordingError,
     any::{Any, Memory},
     choose,
     log::{Log, Range},
     sites::Sites,
 };
-use crate::Bytes;
+use crate::{Bytes, import::Format};
 
 const REMEDY: &str = "; record with torch.profiler.profile(profile_memory=True, with_stack=True) and write with export_chrome_trace(FILE)";
 /// The alignments of PyTorch's allocators, in bytes.
@@ -63,7 +63,7 @@ enum Moment {
     Memory(usize),
 }
 
-pub(super) fn read(bytes: &[u8], device: Option<&str>) -> Result<Recorded, RecordingError> {
+pub(super) fn read(bytes: &[u8], device: Option<&str>) -> Result<Recording, RecordingError> {
     let head = bytes.iter().find(|byte| !byte.is_ascii_whitespace());
     let events = match head {
         Some(b'[') => serde_json::from_slice(bytes)?,
@@ -103,9 +103,9 @@ pub(super) fn read(bytes: &[u8], device: Option<&str>) -> Result<Recorded, Recor
     }
     let (log, _, others) = choose(Log::by_peak(logs.into_values()), device, REMEDY)?;
     let alignment = if log.device == "cpu" { CPU_ALIGNMENT } else { DEVICE_ALIGNMENT };
-    let mut recorded = log.finish(&sites, Source::TorchProfile, alignment)?;
-    recorded.recording.others = others;
-    Ok(recorded)
+    let mut recording = log.finish(&sites, Format::Json, alignment)?;
+    recording.others = others;
+    Ok(recording)
 }
 
 /// The memory events, operators and lines in the order of their times; of those that begin together, the longest first.

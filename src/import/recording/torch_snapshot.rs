@@ -3,12 +3,12 @@
 use std::collections::HashMap;
 
 use super::{
-    Recorded, RecordingError, Source, choose,
+    Recording, RecordingError, choose,
     log::{Log, Range},
     pickle::{Pickle, Value},
     sites::{Line, Sites},
 };
-use crate::Bytes;
+use crate::{Bytes, import::Format};
 
 /// The place of chunks without a stack that no event begins.
 const BEFORE: &str = "before the recording";
@@ -16,7 +16,7 @@ const BEFORE: &str = "before the recording";
 const ALIGNMENT: Bytes = 512;
 const REMEDY: &str = "; call torch.cuda.memory._record_memory_history() before the step";
 
-pub(super) fn read(bytes: &[u8], device: Option<&str>) -> Result<Recorded, RecordingError> {
+pub(super) fn read(bytes: &[u8], device: Option<&str>) -> Result<Recording, RecordingError> {
     let pickle = Pickle::read(bytes)?;
     let entry = |name: &'static str| match pickle.get(pickle.root, name) {
         value @ Value::List(_) => Ok(pickle.list(value)),
@@ -33,9 +33,9 @@ pub(super) fn read(bytes: &[u8], device: Option<&str>) -> Result<Recorded, Recor
         logs.push(reader.log(format!("cuda:{at}"), pickle.list(trace), own.collect())?);
     }
     let (log, _, others) = choose(Log::by_peak(logs), device, REMEDY)?;
-    let mut recorded = log.finish(&reader.sites, Source::TorchSnapshot, ALIGNMENT)?;
-    recorded.recording.others = others;
-    Ok(recorded)
+    let mut recording = log.finish(&reader.sites, Format::Pickle, ALIGNMENT)?;
+    recording.others = others;
+    Ok(recording)
 }
 
 struct Reader<'a> {

@@ -6,11 +6,11 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::{
-    Recorded, RecordingError, Source,
+    Recording, RecordingError,
     buffers::{Buffer, Memory},
     choose,
 };
-use crate::{Bytes, Step, problem::align_up};
+use crate::{Bytes, Step, import::Format, problem::align_up};
 
 /// The largest alignment that is assumed from offsets, in bytes.
 const MAX_ALIGNMENT: Bytes = 256;
@@ -47,7 +47,7 @@ struct Text {
     instructions: Step,
 }
 
-pub(super) fn read(bytes: &[u8], device: Option<&str>) -> Result<Recorded, RecordingError> {
+pub(super) fn read(bytes: &[u8], device: Option<&str>) -> Result<Recording, RecordingError> {
     let text = Text::read(bytes)?;
     if text.ranges.is_empty() {
         return Err(RecordingError::NoLiveRanges);
@@ -62,14 +62,13 @@ pub(super) fn read(bytes: &[u8], device: Option<&str>) -> Result<Recorded, Recor
         (buffer.begin, buffer.end) = (range.0, range.1.saturating_add(1));
     }
     let memory =
-        Memory { source: Source::Xla, name, size, steps: last, max_alignment: MAX_ALIGNMENT };
-    let mut recorded = memory.finish(buffers)?;
-    let recording = &mut recorded.recording;
+        Memory { format: Format::Xla, name, size, steps: last, max_alignment: MAX_ALIGNMENT };
+    let mut recording = memory.finish(buffers)?;
     recording.events = text.instructions;
     recording.others = others;
     let outside = text.outside.into_iter();
     recording.outside = outside.map(|(kind, bytes)| (kind.to_owned(), bytes)).collect();
-    Ok(recorded)
+    Ok(recording)
 }
 
 impl Text {
