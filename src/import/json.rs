@@ -2,7 +2,10 @@
 
 use serde::Deserialize;
 
-use crate::{Input, Plan, import::ImportError};
+use crate::{
+    Input, OpSequence, Plan, Problem, import::ImportError, problem::ProblemFile,
+    sequence::SequenceFile,
+};
 
 /// The key that identifies every file.
 #[derive(Deserialize)]
@@ -24,10 +27,12 @@ fn format(bytes: &[u8]) -> Result<Option<String>, ImportError> {
 pub(super) fn read_input(bytes: &[u8]) -> Result<Input, ImportError> {
     match format(bytes)?.as_deref() {
         Some("memplan-sequence/1" | "memplan-sequence/2") => {
-            Ok(Input::Sequence(serde_json::from_slice(bytes)?))
+            let file: SequenceFile = serde_json::from_slice(bytes)?;
+            Ok(OpSequence::try_from(file)?.into())
         }
         Some("memplan-problem/1" | "memplan-problem/2") => {
-            Ok(Input::Problem(serde_json::from_slice(bytes)?))
+            let file: ProblemFile = serde_json::from_slice(bytes)?;
+            Ok(Problem::try_from(file)?.into())
         }
         Some("memplan-plan/1" | "memplan-plan/2") => Err(ImportError::IsAPlan),
         found => Err(unknown(found)),

@@ -18,19 +18,18 @@ const FULL: &str = "memplan-problem/2";
 /// A problem as it stands in a JSON file, not yet checked.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "an object that describes a problem")]
-#[non_exhaustive]
-pub struct ProblemFile {
+pub(crate) struct ProblemFile {
     /// `memplan-problem/1`, or `memplan-problem/2` if a key is used that only format 2 has.
-    pub format: String,
+    format: String,
     /// Alignment of roots in bytes; 1 if omitted.
     #[serde(default = "one")]
-    pub alignment: Bytes,
+    alignment: Bytes,
     /// Bytes added to every chunk; 0 if omitted.
     #[serde(default)]
-    pub padding: Bytes,
+    padding: Bytes,
     /// Format 2: the number of streams; 1 if omitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub streams: Option<usize>,
+    streams: Option<usize>,
     /// Format 2: the pools in order of preference; one without limits if omitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pools: Option<Vec<PoolEntry>>,
@@ -44,7 +43,7 @@ pub struct ProblemFile {
     parts: Option<Vec<PartEntry>>,
     /// Format 2: groups of chunks, by id, that share no bytes of a pool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub apart: Option<Vec<Vec<u64>>>,
+    apart: Option<Vec<Vec<u64>>>,
 }
 
 /// A pool in a problem file.

@@ -42,7 +42,7 @@ pub use builder::ProblemBuilder;
 pub use constraints::{Clock, Feature, Part, Place, Pool, PoolId, Window};
 pub(crate) use error::ProblemError;
 #[cfg(feature = "serde")]
-pub use file::ProblemFile;
+pub(crate) use file::ProblemFile;
 pub use footprint::Segment;
 pub(crate) use gather::Gathered;
 pub(crate) use labels::Ids;

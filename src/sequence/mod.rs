@@ -47,7 +47,7 @@ pub use declare::{Dependency, Gather, Overwrite, SizeBasis, TensorType};
 pub use dims::DimRange;
 pub(crate) use error::SequenceError;
 #[cfg(feature = "serde")]
-use file::SequenceFile;
+pub(crate) use file::SequenceFile;
 pub(crate) use ties::Tie;
 
 use std::collections::{BTreeMap, HashMap, HashSet};

@@ -2,7 +2,7 @@
 
 use memplan::{
     Plan, PlannedLink, Problem,
-    problem::{Place, PoolId, ProblemFile},
+    problem::{Place, PoolId},
 };
 use serde_json::Value;
 
@@ -13,8 +13,7 @@ use super::{
 
 /// Reads the text of a problem; `None` if it is not valid.
 pub fn read(text: &Value) -> Option<Problem> {
-    let file: ProblemFile = serde_json::from_value(text.clone()).ok()?;
-    Problem::try_from(file).ok()
+    serde_json::from_value(text.clone()).ok()
 }
 
 /// The places of the chunks of a plan, as the judge reads them.

@@ -6,7 +6,7 @@ use std::{fs, path::Path};
 use memplan::{
     Input, OpSequence, Operator, Output, Plan, PlanError, Planner, Problem, Strategy,
     import::{Format, ImportOptions, read_input},
-    problem::{Place, Pool, ProblemFile},
+    problem::{Place, Pool},
     report::explain,
     search::first_fit,
     sequence::SequenceBuilder,
@@ -155,8 +155,7 @@ fn problems_with_pools_pins_parts_windows_and_streams_are_accounted_for() {
     for round in 0..3000 {
         let json =
             if round % 4 == 0 { random_branches(&mut dice) } else { random_problem(&mut dice) };
-        let Ok(file) = serde_json::from_value::<ProblemFile>(json) else { continue };
-        let Ok(problem) = Problem::try_from(file) else { continue };
+        let Ok(problem) = serde_json::from_value::<Problem>(json) else { continue };
         let Some(plan) = planned(&problem) else { continue };
         checked += 1;
         on_streams += usize::from(!plan.peak().is_empty());

@@ -6,7 +6,7 @@ use crate::common::constraints::{Dice, random_problem};
 use memplan::{
     Plan, Planner, Problem,
     plan::PlannedPool,
-    problem::{Place, Pool, ProblemFile},
+    problem::{Place, Pool},
     report::{
         MapOptions, SvgOptions, by_pool, explain, in_buffers, memory_map, pool_maps, pool_maps_svg,
     },
@@ -90,8 +90,8 @@ fn times_of_several_streams_are_not_called_steps() {
         {"id": 0, "name": "a", "begin": [0, 0], "end": [2, 0], "size": 64},
         {"id": 1, "name": "b", "begin": [0, 0], "end": [0, 2], "size": 128, "stream": 1},
         {"id": 2, "name": "c", "begin": [1, 0], "end": [3, 1], "size": 32}]}"#;
-    let file: ProblemFile = serde_json::from_str(json).unwrap();
-    let plan = Planner::new().plan(&Problem::try_from(file).unwrap()).unwrap();
+    let problem: Problem = serde_json::from_str(json).unwrap();
+    let plan = Planner::new().plan(&problem).unwrap();
     let explained = explain(&plan, None);
     let svg = pool_maps_svg(&plan, None, SvgOptions::fitting(&plan));
     assert!(explained.contains("clock sums 0..2"), "{explained}");
@@ -132,8 +132,7 @@ fn no_two_chunks_are_drawn_over_each_other() {
     let mut drawn = 0;
     for round in 0..600 {
         let json = random_problem(&mut dice);
-        let Ok(file) = serde_json::from_value::<ProblemFile>(json) else { continue };
-        let Ok(problem) = Problem::try_from(file) else { continue };
+        let Ok(problem) = serde_json::from_value::<Problem>(json) else { continue };
         let Ok(layout) = first_fit::layout(&problem) else { continue };
         let places: Vec<Place> =
             problem.ids().map(|c| Place::new(layout.pool(c), layout.offset(c))).collect();

@@ -1,8 +1,9 @@
 //! Problems with pools, pins, holes, parts and streams: errors, refusals, bounds, places.
 
 use memplan::{
-    Limits, Plan, PlanError, Planner, Problem, Strategy,
-    problem::{Feature, Pool, ProblemFile},
+    Input, Limits, Plan, PlanError, Planner, Problem, Strategy,
+    import::{Format, ImportError, ImportOptions, read_input},
+    problem::{Feature, Pool},
 };
 use rstest::rstest;
 use serde_json::Value;
@@ -26,14 +27,17 @@ fn cases() -> Vec<Value> {
 
 /// Reads a problem, or returns the name of its error.
 fn read(text: &str) -> Result<Problem, String> {
-    let file: ProblemFile = serde_json::from_str(text).map_err(|error| {
-        let is_key = error.to_string().contains("unknown field");
-        if is_key { "UnknownKey".to_owned() } else { error.to_string() }
-    })?;
-    Problem::try_from(file).map_err(|error| {
-        let word = format!("{error:?}");
-        word.split([' ', '{']).next().unwrap().to_owned()
-    })
+    match read_input(text.as_bytes(), Format::Json, &ImportOptions::default()) {
+        Ok(Input::Problem(problem)) => Ok(problem),
+        Ok(Input::Sequence(_)) => panic!("{text}"),
+        Err(ImportError::Problem(error)) => {
+            let word = format!("{error:?}");
+            Err(word.split([' ', '{']).next().unwrap().to_owned())
+        }
+        Err(ImportError::UnknownFormat { .. }) => Err("Format".to_owned()),
+        Err(error) if error.to_string().contains("unknown field") => Err("UnknownKey".to_owned()),
+        Err(error) => Err(error.to_string()),
+    }
 }
 
 #[test]

@@ -3,8 +3,10 @@
 
 use arbtest::arbitrary::Unstructured;
 use memplan::{
-    Limits, Plan, PlanError, Planner, Problem, ProblemError, Strategy, planner::PlanFit,
-    problem::ProblemFile, verify::verify,
+    Input, Limits, Plan, PlanError, Planner, Problem, ProblemError, Strategy,
+    import::{Format, ImportError, ImportOptions, read_input},
+    planner::PlanFit,
+    verify::verify,
 };
 use serde_json::Value;
 
@@ -190,10 +192,11 @@ fn no_choice_has_a_plan(text: &Value, error: &ProblemError, counts: &mut Counts)
 
 /// Compares all that memplan says about a problem with trying all places.
 pub fn compare(text: &Value, dice: &mut Dice, counts: &mut Counts) {
-    let file: ProblemFile = serde_json::from_value(text.clone()).unwrap();
-    let problem = match Problem::try_from(file) {
-        Ok(problem) => problem,
-        Err(error) => return no_choice_has_a_plan(text, &error, counts),
+    let read = read_input(text.to_string().as_bytes(), Format::Json, &ImportOptions::default());
+    let problem = match read {
+        Ok(Input::Problem(problem)) => problem,
+        Err(ImportError::Problem(error)) => return no_choice_has_a_plan(text, &error, counts),
+        other => panic!("{other:?}"),
     };
     let case = Case { text, judge: Judge::new(text), problem };
     let few = [1, 2, 5, 10, 20, 50][usize::try_from(dice.roll(6)).unwrap()];

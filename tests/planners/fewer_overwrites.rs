@@ -3,7 +3,7 @@
 use memplan::{
     Input, Plan, Planner, Problem, Strategy,
     planner::PlanFit,
-    problem::{ChunkId, ProblemFile, Request},
+    problem::{ChunkId, Request},
     search::Limits,
     verify::{execute, verify},
 };
@@ -121,7 +121,7 @@ fn a_capacity_may_be_met_with_fewer_overwrites(#[values(1, 3)] seed: u64) {
 #[case(7)]
 #[case(10)]
 fn an_overwrite_that_leaves_no_place_is_given_up(#[case] capacity: u64) {
-    let file: ProblemFile = serde_json::from_value(json!({
+    let problem: Problem = serde_json::from_value(json!({
         "format": "memplan-problem/2",
         "pools": [{"name": "pool", "capacity": 7}],
         "chunks": [
@@ -136,7 +136,6 @@ fn an_overwrite_that_leaves_no_place_is_given_up(#[case] capacity: u64) {
         ],
     }))
     .unwrap();
-    let problem = Problem::try_from(file).unwrap();
     let planned = Planner::new().plan(&problem).unwrap();
     let PlanFit::Yes(fitting) = Planner::new().fit(&problem, capacity).unwrap() else {
         panic!("a plan of {} B exists", planned.pool_size())
