@@ -48,8 +48,8 @@ impl Model {
     fn order(&self, steps: &[usize]) -> (Vec<usize>, Vec<usize>) {
         match self {
             Self::Onnx { survey, .. } => {
-                let order = survey.nodes.order(steps);
-                let steps = survey.nodes.steps(&order);
+                let order = survey.node_order(steps);
+                let steps = survey.step_order(&order);
                 (order, steps)
             }
             Self::Tflite(model) => {

@@ -11,7 +11,7 @@ pub use copies::expanded;
 use crate::import::onnx::{OnnxError, node_fields};
 
 /// Returns the model with the nodes of its main graph in another order: `order` lists their places
-/// in the file in the order in which they are to stand. [`Nodes::order`] returns an execution
+/// in the file in the order in which they are to stand. [`Survey::node_order`] returns an execution
 /// order; this function does not check that another order can run.
 ///
 /// ```no_run
@@ -20,7 +20,7 @@ use crate::import::onnx::{OnnxError, node_fields};
 /// let model = std::fs::read("model.onnx")?;
 /// let survey = onnx::read_with_nodes(&model, &ImportOptions::default())?;
 /// let found = Planner::new().plan_reordered(&survey.sequence, default_limits())?;
-/// let nodes = survey.nodes.order(&found.reordered.order);
+/// let nodes = survey.node_order(&found.reordered.order);
 /// std::fs::write("reordered.onnx", export::onnx::permuted(&model, &nodes)?)?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -30,7 +30,7 @@ use crate::import::onnx::{OnnxError, node_fields};
 /// If the bytes are not an ONNX model, the graph is stored in several pieces, or `order` does not
 /// name every node once.
 ///
-/// [`Nodes::order`]: crate::import::onnx::Nodes::order
+/// [`Survey::node_order`]: crate::import::onnx::Survey::node_order
 pub fn permuted(model: &[u8], order: &[usize]) -> Result<Vec<u8>, OnnxError> {
     let fields = node_fields(model)?;
     let nodes = fields.len();

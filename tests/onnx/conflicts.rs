@@ -415,13 +415,13 @@ fn ranges_leave_out_what_is_impossible_together() {
     let dims = [("seq", range(1, 4)), ("past", 64.into()), ("total", range(65, 68))];
     let survey = masked(&dims).unwrap();
     let impossible = survey.impossible.unwrap();
-    assert_eq!((impossible.combinations, impossible.all), (12, 16));
-    assert_eq!(impossible.example, "seq=3,total=68");
-    assert!(
-        impossible
-            .reason
-            .contains("dimension 3 of 'scores' is 67, but dimension 3 of 'mask' is 68")
-    );
+    for part in [
+        "with 12 of the 16 combinations of sizes",
+        "with seq=3,total=68, for example",
+        "dimension 3 of 'scores' is 67, but dimension 3 of 'mask' is 68",
+    ] {
+        assert!(impossible.contains(part), "{impossible}");
+    }
     let largest = masked(&[("seq", 4.into()), ("past", 64.into()), ("total", 68.into())]).unwrap();
     let sizes = |sequence: &memplan::OpSequence| -> Vec<Option<u64>> {
         sequence.tensors().iter().map(|tensor| tensor.size).collect()
@@ -437,7 +437,7 @@ fn the_largest_shape_need_not_be_possible() {
     let text = text.replace("s=[4]", "s=[4,4]");
     let options = ImportOptions::default().dims([("n", 1..=3), ("m", 1..=3)]);
     let survey = read_with_nodes(&model(graph(&text), OPSET), &options).unwrap();
-    assert_eq!(survey.impossible.map(|of| (of.combinations, of.all)), Some((6, 9)));
+    assert!(survey.impossible.unwrap().contains("with 6 of the 9 combinations"));
     assert!(describe(&survey.sequence).starts_with("y:64 = Concat(x, w)"));
 }
 

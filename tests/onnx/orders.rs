@@ -79,8 +79,9 @@ fn check(model: &[u8], permuted: &[u8], name: &str) {
 
 /// A model with its operators in another order.
 fn permuted(model: &[u8], order: &[usize], name: &str) -> Vec<u8> {
-    let Survey { sequence, nodes, .. } = read(model);
-    let file = export::onnx::permuted(model, &nodes.order(order)).unwrap();
+    let survey = read(model);
+    let sequence = &survey.sequence;
+    let file = export::onnx::permuted(model, &survey.node_order(order)).unwrap();
     check(model, &file, name);
     let (written, expected) = (read(&file).sequence, sequence.permuted(order).unwrap());
     assert!(written.has_same_operators(&expected), "{name}: {written:?}\n{expected:?}");
@@ -124,7 +125,7 @@ fn the_nodes_move_and_nothing_else() {
     bytes.extend(field(98, b"behind"));
     let survey = read(&bytes);
     let given: Vec<usize> = (0..survey.sequence.operators().len()).collect();
-    let sorted = export::onnx::permuted(&bytes, &survey.nodes.order(&given)).unwrap();
+    let sorted = export::onnx::permuted(&bytes, &survey.node_order(&given)).unwrap();
     check(&bytes, &sorted, "sorted");
     let file = permuted(&bytes, &[0, 2, 1, 3, 4], "branches");
     let names: Vec<String> =
@@ -132,7 +133,7 @@ fn the_nodes_move_and_nothing_else() {
     assert_eq!(names, ["a1", "axes", "a2", "b1", "b2", "y"]);
     assert!(file.starts_with(&field(99, b"in front")) && file.ends_with(&field(98, b"behind")));
     // Nodes in order stay where they are.
-    let nodes = read(&file).nodes.order(&given);
+    let nodes = read(&file).node_order(&given);
     assert_eq!(export::onnx::permuted(&file, &nodes).unwrap(), file);
     for wrong in [&[0, 1][..], &[0, 0, 1, 2, 3, 4], &[1, 2, 3, 4, 5, 6]] {
         let error = export::onnx::permuted(&bytes, wrong).unwrap_err();
@@ -265,7 +266,7 @@ fn a_call_of_a_function_moves_as_a_whole() {
     assert_eq!(survey.sequence.operators().len(), 7, "{:?}", survey.sequence);
     let found = Planner::new().plan_reordered(&survey.sequence, default_limits()).unwrap();
     assert!(found.reordered.is_better());
-    let nodes = survey.nodes.order(&found.reordered.order);
+    let nodes = survey.node_order(&found.reordered.order);
     let file = export::onnx::permuted(&bytes, &nodes).unwrap();
     check(&bytes, &file, "calls");
     assert_eq!(nodes, [0, 2, 1, 3, 4]);

@@ -114,8 +114,7 @@ fn a_range_follows_from_others() {
     assert_eq!(dims, ["p", "s"]);
     let narrow = options().dims([("p", range(1, 7)), ("s", range(1, 2)), ("p + s", range(2, 8))]);
     let survey = memplan::import::onnx::survey(&model(graph(PAST), OPSET), &narrow).unwrap();
-    let impossible = survey.impossible.unwrap();
-    assert_eq!((impossible.combinations, impossible.all), (1, 14));
+    assert!(survey.impossible.unwrap().contains("with 1 of the 14 combinations"));
 }
 
 // Declarations that state nothing.

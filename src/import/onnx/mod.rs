@@ -36,9 +36,7 @@ mod read;
 mod remedy;
 
 pub use error::{OnnxError, OpenSize};
-pub use nodes::Nodes;
-pub use ops::{KnownOperator, operators};
-pub use range::Impossible;
+pub use ops::operators;
 use std::collections::{BTreeMap, BTreeSet};
 
 use rten_onnx::onnx::{DataLocation, GraphProto, ModelProto, TensorProto};
@@ -48,6 +46,8 @@ use crate::{
     Bytes, OpSequence,
     import::{ImportOptions, NotInPlace},
 };
+use nodes::Nodes;
+use range::Impossible;
 pub(crate) use read::wire::{Field, NODE, fields, graph_field, node_fields};
 use read::{
     context::{Context, Unknown},
@@ -86,12 +86,35 @@ pub struct Survey {
     /// The tensors whose size in bytes is unknown, by name. They have no bytes in the sequence, so
     /// a plan of it is meaningful only if there are none.
     pub unknown: BTreeSet<Box<str>>,
-    /// The sizes in the given ranges with which the model cannot run, if there are any.
-    pub impossible: Option<Impossible>,
+    /// A note on sizes in the given ranges with which the model cannot run, if there are any. A plan holds without
+    /// them.
+    pub impossible: Option<String>,
     /// The nodes of the file.
-    pub nodes: Nodes,
+    pub(crate) nodes: Nodes,
     /// True if weights lie in other files, named relative to the model's own folder.
     pub has_external_data: bool,
+}
+
+impl Survey {
+    /// The order of the file's nodes for an order of the steps of the sequence, for
+    /// [`export::onnx::permuted`](crate::export::onnx::permuted).
+    ///
+    /// Nodes that are not operators of the sequence stay where they are, but a node that is now
+    /// read earlier moves before its first reader, and one that must wait moves behind its
+    /// predecessors. If the nodes of the file are in execution order, the order of the sequence
+    /// changes nothing.
+    #[must_use]
+    pub fn node_order(&self, steps: &[usize]) -> Vec<usize> {
+        self.nodes.order(steps)
+    }
+
+    /// The order in which the steps of the sequence run if the file's nodes run in this order. It may differ from
+    /// the order given to [`node_order`](Self::node_order), because a call of a function is one node but several
+    /// operators.
+    #[must_use]
+    pub fn step_order(&self, nodes: &[usize]) -> Vec<usize> {
+        self.nodes.steps(nodes)
+    }
 }
 
 /// Reads an ONNX model together with the reasons why outputs are not written over inputs. Sizes may
@@ -127,6 +150,7 @@ fn import(bytes: &[u8], options: &ImportOptions, unknown: Unknown) -> Result<Sur
     );
     let is_external = |tensor: &TensorProto| tensor.data_location == Some(DataLocation::EXTERNAL);
     let has_external_data = graph.initializer.iter().any(is_external);
+    let impossible = impossible.map(|impossible| impossible.to_string());
     Ok(Survey { sequence, not_in_place, unknown, impossible, nodes, has_external_data })
 }
 

@@ -12,7 +12,7 @@ use crate::import::onnx::read::{node::Node, scope};
 
 /// The nodes of the main graph, by their places in the file, and the operators that they became.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Nodes {
+pub(crate) struct Nodes {
     /// By node: the nodes that must run before it.
     predecessors: Vec<Vec<usize>>,
     /// By step of the sequence: its node.
@@ -57,15 +57,8 @@ impl Nodes {
     }
 
     /// The number of nodes.
-    #[must_use]
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.predecessors.len()
-    }
-
-    /// Returns true if the graph has no nodes.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.predecessors.is_empty()
     }
 
     /// By step of the sequence: its node. A call of a function is one node but several operators.
@@ -73,11 +66,8 @@ impl Nodes {
         &self.of_step
     }
 
-    /// The order in which the steps of the sequence run if the nodes run in this order. It may differ from
-    /// the order given to [`order`](Self::order), because a call of a function is one node but several
-    /// operators.
-    #[must_use]
-    pub fn steps(&self, order: &[usize]) -> Vec<usize> {
+    /// See [`Survey::step_order`](super::Survey::step_order).
+    pub(super) fn steps(&self, order: &[usize]) -> Vec<usize> {
         let mut places = vec![0; self.len()];
         for (place, &node) in order.iter().enumerate() {
             if let Some(of_node) = places.get_mut(node) {
@@ -89,15 +79,8 @@ impl Nodes {
         steps
     }
 
-    /// The order of the nodes for an order of the steps of the sequence, for
-    /// [`export::onnx::permuted`](crate::export::onnx::permuted).
-    ///
-    /// Nodes that are not operators of the sequence stay where they are, but a node that is now
-    /// read earlier moves before its first reader, and one that must wait moves behind its
-    /// predecessors. If the nodes of the file are in execution order, the order of the sequence
-    /// changes nothing.
-    #[must_use]
-    pub fn order(&self, steps: &[usize]) -> Vec<usize> {
+    /// See [`Survey::node_order`](super::Survey::node_order).
+    pub(crate) fn order(&self, steps: &[usize]) -> Vec<usize> {
         let nodes = self.len();
         let mut successors: Vec<Vec<usize>> = vec![Vec::new(); nodes];
         for (node, list) in self.predecessors.iter().enumerate() {

@@ -37,17 +37,15 @@ const MAX_SHAPES: usize = 1 << 14;
 
 /// Sizes in ranges with which the model cannot run, because two sizes of an operator then exclude each other.
 /// There is no such run, so a plan holds without them.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Impossible {
+pub(super) struct Impossible {
     /// The number of combinations of sizes with which the model cannot run.
-    pub combinations: usize,
+    combinations: usize,
     /// The number of all combinations.
-    pub all: usize,
+    all: usize,
     /// One of them, such as `seq=1,total=68`.
-    pub example: String,
+    example: String,
     /// The reason why it is impossible.
-    pub reason: String,
+    reason: String,
 }
 
 impl Display for Impossible {

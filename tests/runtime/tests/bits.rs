@@ -181,7 +181,7 @@ fn a_network_with_its_nodes_in_another_order_gives_the_same_bits(#[case] name: &
     let survey = read_with_nodes(&onnx, &ImportOptions::default()).unwrap();
     let order = contrary_order(&survey.sequence);
     assert!(!order.is_sorted(), "{name} has one order only");
-    let nodes = survey.nodes.order(&order);
+    let nodes = survey.node_order(&order);
     let reordered = Network::load(&export::onnx::permuted(&onnx, &nodes).unwrap());
     let own = reordered.outputs(&reordered.run(&inputs));
     assert!(own == expected, "{name}: run by the runtime");

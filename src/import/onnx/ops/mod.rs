@@ -22,6 +22,6 @@ mod table;
 pub(super) mod types;
 mod windows;
 
-pub use known::{KnownOperator, operators};
+pub use known::operators;
 pub(super) use table::find;
 pub(crate) use table::is_known;
