@@ -8,7 +8,8 @@ use std::{
 use memplan::{
     Input, OpSequence, Planner, export,
     import::{Format, onnx::Survey},
-    planner::{RecomputedFit, RecomputedPlan, Recomputing},
+    planner::{RecomputedFit, Recomputing},
+    recompute::Recomputed,
     recompute::with_costs_from_shapes,
     report,
     verify::verify,
@@ -128,7 +129,7 @@ fn fit(
         planner.clone().observer(observer).plan_recomputed(sequence, asked)
     });
     let found = found.map_err(|error| wrong(Some(path), error))?;
-    if let RecomputedPlan::Found(fit) = &found {
+    if let Recomputed::Found(fit) = &found {
         check(path, fit)?;
         if is_interrupted() && !fit.is_proven() {
             note("interrupted: this is the cheapest so far; it is not proven the cheapest");
@@ -145,7 +146,7 @@ fn fit(
         write!(out, "{}", report::recomputation(&found, sequence, capacity))?;
     }
     out.flush()?;
-    Ok(if matches!(found, RecomputedPlan::Found(_)) { Verdict::Good } else { Verdict::Bad })
+    Ok(if matches!(found, Recomputed::Found(_)) { Verdict::Good } else { Verdict::Bad })
 }
 
 /// The plan must be right for the expanded sequence.

@@ -1,10 +1,12 @@
 //! A better order: the same operators, with fewer bytes live at the peak.
 //!
 //! The order of the operators determines how many bytes are live at once, and most graphs can run in
-//! many orders. [`reorder`] searches for the order with the lowest peak and for a lower bound for every
+//! many orders. [`Planner::reorder`] searches for the order with the lowest peak and for a lower bound for every
 //! order. The peak is the one that [`lower`](mod@crate::lower) computes, with views, overwriting,
 //! workspaces and alignment included. If a tensor is used in parts or lies inside others, it is the content
 //! bound instead, which holds whatever a plan chooses.
+//!
+//! [`Planner::reorder`]: crate::Planner::reorder
 //!
 //! | file | idea |
 //! | --- | --- |
@@ -68,61 +70,11 @@ use model::Model;
 
 /// Options of [`reorder`].
 #[derive(Clone, Debug)]
-pub struct ReorderOptions<'a> {
-    lowering: LoweringOptions,
-    placing: Placing,
-    limits: Limits,
-    observer: Observer<'a>,
-}
-
-impl Default for ReorderOptions<'_> {
-    /// The default [`LoweringOptions`], alignment 1, no padding, and an effort of 10 000 000 nodes,
-    /// which take a few seconds.
-    fn default() -> Self {
-        Self {
-            lowering: LoweringOptions::default(),
-            placing: Placing::default(),
-            limits: default_limits(),
-            observer: Observer::default(),
-        }
-    }
-}
-
-impl ReorderOptions<'_> {
-    /// Lowers the sequence with these options.
-    #[must_use]
-    pub fn lowering(mut self, options: LoweringOptions) -> Self {
-        self.lowering = options;
-        self
-    }
-
-    /// Aligns the offsets of roots to a power of two in bytes.
-    #[must_use]
-    pub fn alignment(mut self, bytes: Bytes) -> Self {
-        self.placing.alignment = bytes;
-        self
-    }
-
-    /// Adds bytes to the size of every chunk.
-    #[must_use]
-    pub fn padding(mut self, bytes: Bytes) -> Self {
-        self.placing.padding = bytes;
-        self
-    }
-
-    /// Limits the search. It uses one thread, however many are allowed.
-    #[must_use]
-    pub fn limits(mut self, limits: Limits) -> Self {
-        self.limits = limits;
-        self
-    }
-
-    /// Lets the caller watch and cancel the search; a cancelled search soon returns its best order
-    /// so far. The progress is in bytes at the peak.
-    #[must_use]
-    pub fn observer(self, observer: Observer<'_>) -> ReorderOptions<'_> {
-        ReorderOptions { observer, ..self }
-    }
+pub(crate) struct ReorderOptions<'a> {
+    pub(crate) lowering: LoweringOptions,
+    pub(crate) placing: Placing,
+    pub(crate) limits: Limits,
+    pub(crate) observer: Observer<'a>,
 }
 
 /// The default limits: 10 000 000 nodes, which take a few seconds. Most proofs need far fewer.
@@ -188,38 +140,8 @@ impl Reordered {
     }
 }
 
-/// Searches for the order of the operators that needs the fewest bytes.
-///
-/// ```
-/// use memplan::{OpSequence, Operator, Output, order::{ReorderOptions, reorder}};
-///
-/// // Two branches, listed side by side.
-/// let mut sequence = OpSequence::builder();
-/// for branch in ["a", "b"] {
-///     sequence.operator(Operator::new("wide").output(Output::new(format!("{branch}1"), 1000)));
-/// }
-/// for branch in ["a", "b"] {
-///     sequence.operator(
-///         Operator::new("narrow")
-///             .inputs([format!("{branch}1")])
-///             .output(Output::new(format!("{branch}2"), 10)),
-///     );
-/// }
-/// let join = Operator::new("join").inputs(["a2", "b2"]).output(Output::new("y", 10));
-/// let sequence = sequence.operator(join).output("y").build()?;
-///
-/// let found = reorder(&sequence, &ReorderOptions::default())?;
-/// assert_eq!((found.given_peak, found.peak), (2010, 1020));
-/// assert_eq!(found.order, [0, 2, 1, 3, 4]);
-/// assert!(found.is_proven());
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-///
-/// # Errors
-///
-/// If the sequence cannot be lowered, its operators run on several streams, the alignment is not a
-/// power of two, or the sum of the sizes exceeds 64 bits.
-pub fn reorder(
+/// See [`Planner::reorder`](crate::Planner::reorder).
+pub(crate) fn reorder(
     sequence: &OpSequence,
     options: &ReorderOptions<'_>,
 ) -> Result<Reordered, PlanError> {

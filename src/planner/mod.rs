@@ -22,7 +22,7 @@ pub use crate::search::{Conflict, conflict};
 pub use cache::PlanCache;
 pub use compare::{Comparison, ComparisonRow, LeftOut, Measurement};
 pub use fit::PlanFit;
-pub use recomputed::{RecomputedFit, RecomputedPlan, Recomputing};
+pub use recomputed::{RecomputedFit, Recomputing};
 pub use reordered::ReorderedPlan;
 pub use traffic_baseline::TrafficReference;
 

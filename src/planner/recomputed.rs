@@ -21,7 +21,7 @@ pub struct Recomputing {
 }
 
 impl Recomputing {
-    /// Looks for a plan of at most this many bytes, with the limits of [`Recompute::new`] and in the given
+    /// Looks for a plan of at most this many bytes, with the default limits of [`Planner::recompute`] and in the given
     /// order.
     #[must_use]
     pub fn new(capacity: Bytes) -> Self {
@@ -41,26 +41,6 @@ impl Recomputing {
         self.reorder = reorder;
         self
     }
-}
-
-/// The result of [`Planner::plan_recomputed`].
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub enum RecomputedPlan {
-    /// A plan that fits.
-    Found(Box<RecomputedFit>),
-    /// No plan of any expanded sequence in the given order fits, however often operators run again.
-    Impossible {
-        /// The least peak in bytes of any expanded sequence in the given order.
-        peak_bound: Bytes,
-    },
-    /// No plan was found, but one may exist.
-    NotFound {
-        /// The smallest pool in bytes, or the least peak, that was found.
-        least: Bytes,
-        /// A bound in bytes: no expanded sequence in the given order has a smaller peak.
-        peak_bound: Bytes,
-    },
 }
 
 /// A plan within a capacity, and the sequence that it is for.
@@ -101,22 +81,22 @@ impl Planner<'_> {
     /// search repeated.
     ///
     /// ```
-    /// use memplan::{Planner, networks, planner::{RecomputedPlan, Recomputing}};
+    /// use memplan::{Planner, networks, planner::Recomputing, recompute::Recomputed};
     ///
     /// let sequence = networks::mobilenet_v2(1)?;
     /// let found = Planner::new().plan_recomputed(&sequence, Recomputing::new(8 << 20))?;
-    /// assert!(matches!(found, RecomputedPlan::Found(found) if found.plan.pool_size() <= 8 << 20));
+    /// assert!(matches!(found, Recomputed::Found(found) if found.plan.pool_size() <= 8 << 20));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
     /// # Errors
     ///
-    /// As [`plan`](Self::plan) and [`Recompute::run`], and if [`pools`](Self::pools) are given.
+    /// As [`plan`](Self::plan) and [`recompute`](Self::recompute), and if [`pools`](Self::pools) are given.
     pub fn plan_recomputed(
         &self,
         sequence: &OpSequence,
         asked: Recomputing,
-    ) -> Result<RecomputedPlan, PlanError> {
+    ) -> Result<Recomputed<RecomputedFit>, PlanError> {
         if !self.memories.pools.is_empty() {
             return Err(PlanError::OrderInPools);
         }
@@ -134,13 +114,13 @@ impl Planner<'_> {
                 let budget = u128::from(capacity) * u128::from(percent) / 100;
                 let budget = Bytes::try_from(budget).unwrap_or(Bytes::MAX);
                 let found = attempt.run(budget, start)?.into_plan(capacity, &mut least);
-                if matches!(found, RecomputedPlan::Found(_)) {
+                if matches!(found, Recomputed::Found(_)) {
                     return Ok(found);
                 }
             }
         }
         let mut budget = capacity;
-        let mut answer = RecomputedPlan::NotFound { least, peak_bound: 0 };
+        let mut answer = Recomputed::NotFound { least, peak_bound: 0 };
         for _ in 0..BUDGETS {
             let tried = attempt.run(budget, start)?;
             let over = match &tried {
@@ -150,8 +130,8 @@ impl Planner<'_> {
             // Below the capacity, a smaller budget proves nothing about it.
             let is_proof = budget == capacity && !asked.reorder;
             answer = match tried.into_plan(capacity, &mut least) {
-                RecomputedPlan::Impossible { peak_bound } if !is_proof => {
-                    RecomputedPlan::NotFound { least, peak_bound }
+                Recomputed::Impossible { peak_bound } if !is_proof => {
+                    Recomputed::NotFound { least, peak_bound }
                 }
                 other => other,
             };
@@ -160,18 +140,75 @@ impl Planner<'_> {
                 _ => break,
             }
         }
-        if let RecomputedPlan::NotFound { peak_bound, .. } = answer {
-            answer = RecomputedPlan::NotFound { least, peak_bound: peak_bound.min(least) };
+        if let Recomputed::NotFound { peak_bound, .. } = answer {
+            answer = Recomputed::NotFound { least, peak_bound: peak_bound.min(least) };
         }
         Ok(answer)
     }
 
-    /// Searches for the recomputation at each of `points` budgets of live bytes; see
-    /// [`curve`](crate::recompute::curve).
+    /// Searches for the cheapest expanded sequence whose live bytes never exceed the capacity. Gathered inputs count as
+    /// copied. The search uses one thread, however many are allowed. [`Limits::default`] allows 4 000 nodes for each
+    /// operator, at least 1 000 000, and 250 000 more to improve the result; if nothing fits, a second search has
+    /// 8 000 000 nodes. A node takes about a microsecond. Once cancelled, the search soon returns the best that it has.
+    /// The progress is in bytes at the peak.
+    ///
+    /// ```
+    /// use memplan::{Limits, OpSequence, Operator, Output, Planner, recompute::Recomputed};
+    ///
+    /// // Activations of a forward pass, which a backward pass reads in reverse.
+    /// let mut step = OpSequence::builder();
+    /// step.input("a0", 100);
+    /// for layer in 1..=8 {
+    ///     let below = format!("a{}", layer - 1);
+    ///     let output = Output::new(format!("a{layer}"), 100);
+    ///     step.operator(Operator::new(format!("f{layer}")).inputs([below]).output(output));
+    /// }
+    /// for layer in (1..=8).rev() {
+    ///     let mut inputs = vec![format!("a{layer}"), format!("a{}", layer - 1)];
+    ///     inputs.extend((layer < 8).then(|| format!("g{}", layer + 1)));
+    ///     let output = Output::new(format!("g{layer}"), 100);
+    ///     step.operator(Operator::new(format!("b{layer}")).inputs(inputs).output(output));
+    /// }
+    /// let step = step.output("g1").build()?;
+    ///
+    /// let found = Planner::new().recompute(&step, 600, Limits::default())?;
+    /// let Recomputed::Found(found) = found else { panic!() };
+    /// assert!(found.peak <= 600);
+    /// assert_eq!(found.extra_cost, found.runs_twice().count() as u64);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     ///
-    /// As [`plan_recomputed`](Self::plan_recomputed).
+    /// If the sequence cannot be lowered or runs on several streams, the alignment is not a power of two, or a sum of
+    /// sizes or of costs exceeds 64 bits.
+    pub fn recompute(
+        &self,
+        sequence: &OpSequence,
+        capacity: Bytes,
+        limits: Limits,
+    ) -> Result<Recomputed<Recomputation>, PlanError> {
+        let flat = self.flatten(sequence)?;
+        self.recomputation(capacity, limits).run(sequence, &flat.sequence)
+    }
+
+    /// Searches for the recomputation at `points` capacities, spaced evenly from the least peak that is found to the
+    /// peak of the given sequence. The limits are for all of them together; the default effort is 1.25 times that of
+    /// one search.
+    ///
+    /// ```
+    /// use memplan::{Limits, Planner, networks};
+    ///
+    /// let sequence = networks::mobilenet_v2(1)?;
+    /// let curve = Planner::new().recompute_curve(&sequence, 3, Limits::default())?;
+    /// let costs: Vec<u64> = curve.points.iter().map(|(_, found)| found.extra_cost).collect();
+    /// assert!(costs.is_sorted_by(|less, more| less >= more));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`recompute`](Self::recompute).
     pub fn recompute_curve(
         &self,
         sequence: &OpSequence,
@@ -179,18 +216,13 @@ impl Planner<'_> {
         limits: Limits,
     ) -> Result<Curve, PlanError> {
         let flat = self.flatten(sequence)?;
-        let search = self.recompute().limits(limits);
-        search.curve_flat(sequence, &flat.sequence, points)
+        self.recomputation(Bytes::MAX, limits).curve(sequence, &flat.sequence, points)
     }
 
     /// A search that counts bytes as this planner does.
-    fn recompute(&self) -> Recompute<'_> {
-        let placing = self.placing();
-        Recompute::new()
-            .lowering(self.lowering)
-            .alignment(placing.alignment)
-            .padding(placing.padding)
-            .observer(self.observer)
+    fn recomputation(&self, capacity: Bytes, limits: Limits) -> Recompute<'_> {
+        let (lowering, placing, observer) = (self.lowering, self.placing(), self.observer);
+        Recompute { capacity, lowering, placing, limits, observer }
     }
 }
 
@@ -207,15 +239,14 @@ struct Attempt<'a> {
 /// The result of an attempt: a plan, which may be too large, or none.
 enum Tried {
     Fit(Box<RecomputedFit>),
-    No(Recomputed),
+    No(Recomputed<Recomputation>),
 }
 
 impl Attempt<'_> {
     /// Searches for a peak within a budget and plans what is found.
     fn run(&self, budget: Bytes, start: Instant) -> Result<Tried, PlanError> {
-        let search = self.planner.recompute().capacity(budget);
-        let search = search.limits(self.asked.limits.after(start));
-        let recomputation = match search.run_flat(self.sequence, self.flat)? {
+        let search = self.planner.recomputation(budget, self.asked.limits.after(start));
+        let recomputation = match search.run(self.sequence, self.flat)? {
             Recomputed::Found(found) => *found,
             other => return Ok(Tried::No(other)),
         };
@@ -239,23 +270,23 @@ impl Attempt<'_> {
 
 impl Tried {
     /// The answer for a capacity. `least` is the smallest pool or peak so far.
-    fn into_plan(self, capacity: Bytes, least: &mut Bytes) -> RecomputedPlan {
+    fn into_plan(self, capacity: Bytes, least: &mut Bytes) -> Recomputed<RecomputedFit> {
         match self {
-            Self::Fit(found) if found.plan.pool_size <= capacity => RecomputedPlan::Found(found),
+            Self::Fit(found) if found.plan.pool_size <= capacity => Recomputed::Found(found),
             Self::Fit(found) => {
                 *least = found.plan.pool_size.min(*least);
                 let peak_bound = found.recomputation.peak_bound;
-                RecomputedPlan::NotFound { least: *least, peak_bound }
+                Recomputed::NotFound { least: *least, peak_bound }
             }
             Self::No(Recomputed::Impossible { peak_bound }) => {
-                RecomputedPlan::Impossible { peak_bound }
+                Recomputed::Impossible { peak_bound }
             }
-            Self::No(Recomputed::NotFound { least_peak, peak_bound }) => {
-                *least = least_peak.min(*least);
-                RecomputedPlan::NotFound { least: *least, peak_bound }
+            Self::No(Recomputed::NotFound { least: peak, peak_bound }) => {
+                *least = peak.min(*least);
+                Recomputed::NotFound { least: *least, peak_bound }
             }
             Self::No(Recomputed::Found(found)) => {
-                RecomputedPlan::NotFound { least: *least, peak_bound: found.peak_bound }
+                Recomputed::NotFound { least: *least, peak_bound: found.peak_bound }
             }
         }
     }

@@ -8,7 +8,7 @@ use std::{
 use super::choices::{MAX_SETS_OF, MAX_SIZE};
 use crate::{
     Limits, OpSequence, Plan, PlanError, Planner,
-    lower::optional_ties,
+    lower::{Placing, optional_ties},
     order::{ReorderOptions, Reordered, peak, reorder},
 };
 
@@ -37,6 +37,44 @@ pub struct ReorderedPlan {
 }
 
 impl Planner<'_> {
+    /// Searches for the order of the operators that needs the fewest bytes, without a plan of it. The search uses one
+    /// thread, however many are allowed. Once cancelled, it soon returns its best order so far. The progress is in
+    /// bytes at the peak.
+    ///
+    /// ```
+    /// use memplan::{OpSequence, Operator, Output, Planner, order::default_limits};
+    ///
+    /// // Two branches, listed side by side.
+    /// let mut sequence = OpSequence::builder();
+    /// for branch in ["a", "b"] {
+    ///     sequence.operator(Operator::new("wide").output(Output::new(format!("{branch}1"), 1000)));
+    /// }
+    /// for branch in ["a", "b"] {
+    ///     sequence.operator(
+    ///         Operator::new("narrow")
+    ///             .inputs([format!("{branch}1")])
+    ///             .output(Output::new(format!("{branch}2"), 10)),
+    ///     );
+    /// }
+    /// let join = Operator::new("join").inputs(["a2", "b2"]).output(Output::new("y", 10));
+    /// let sequence = sequence.operator(join).output("y").build()?;
+    ///
+    /// let found = Planner::new().reorder(&sequence, default_limits())?;
+    /// assert_eq!((found.given_peak, found.peak), (2010, 1020));
+    /// assert_eq!(found.order, [0, 2, 1, 3, 4]);
+    /// assert!(found.is_proven());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// If the sequence cannot be lowered, its operators run on several streams, the alignment is not a
+    /// power of two, or the sum of the sizes exceeds 64 bits.
+    pub fn reorder(&self, sequence: &OpSequence, limits: Limits) -> Result<Reordered, PlanError> {
+        let flat = self.flatten(sequence)?.sequence;
+        reorder(&flat, &self.orders(self.placing(), limits))
+    }
+
     /// Plans a sequence in the order that needs the least memory, as far as the search finds one
     /// within `limits`. The pool is never larger than with the given order, which is kept unless
     /// another one makes the pool smaller.
@@ -71,7 +109,7 @@ impl Planner<'_> {
         let took = start.elapsed();
         let search =
             Limits { time: limits.time.map(|time| left(time).saturating_sub(took)), ..limits };
-        let options = self.orders(&given).limits(search);
+        let options = self.orders(placing_of(&given), search);
         let flat = self.flatten(sequence)?.sequence;
         let reordered = reorder(&flat, &options)?;
         let planner = self.within(limits.time.map(left));
@@ -95,7 +133,8 @@ impl Planner<'_> {
         if flat.operators().len() > MAX_SIZE {
             return Ok(found);
         }
-        let options = self.orders(&found.given).limits(Limits::default().nodes(PROBE_NODES));
+        let limits = Limits::default().nodes(PROBE_NODES);
+        let options = self.orders(placing_of(&found.given), limits);
         let tried = HashSet::from([found.reordered.order.clone()]);
         let mut nearby = Nearby { planner: self, options, given, found, tried };
         let ties = optional_ties(flat, self.lowering);
@@ -143,19 +182,15 @@ impl Planner<'_> {
         }
         let planner = self.clone().limits(Limits::default().nodes(PROBE_NODES));
         let flat = planner.flatten(sequence).ok()?.sequence;
-        let options = planner.orders(given).limits(Limits::default().nodes(PROBE_NODES));
+        let options = planner.orders(placing_of(given), planner.limits);
         let reordered = reorder(&flat, &options).ok()?;
         let found = planner.plan_found(sequence, reordered, given.clone()).ok()?.plan;
         (found.pool_size < given.pool_size).then_some(found)
     }
 
     /// The options of comparing orders as plans do.
-    fn orders(&self, given: &Plan) -> ReorderOptions<'_> {
-        ReorderOptions::default()
-            .lowering(self.lowering)
-            .alignment(given.alignment)
-            .padding(given.padding)
-            .observer(self.observer)
+    fn orders(&self, placing: Placing, limits: Limits) -> ReorderOptions<'_> {
+        ReorderOptions { lowering: self.lowering, placing, limits, observer: self.observer }
     }
 
     /// The planner with at most this time.
@@ -191,6 +226,10 @@ impl Planner<'_> {
         let (sequence, plan) = (sequence.clone(), given.clone());
         Ok(ReorderedPlan { reordered, sequence, plan, given })
     }
+}
+
+fn placing_of(plan: &Plan) -> Placing {
+    Placing { alignment: plan.alignment, padding: plan.padding }
 }
 
 /// The orders tried beside the best one.
@@ -273,7 +312,10 @@ impl ReorderedPlan {
         let mut reordered = self.reordered;
         let permuted = given.permuted(&order)?;
         let flat = planner.flatten(&permuted)?;
-        reordered.take(order, peak(&flat.sequence, &planner.orders(&self.given))?);
+        reordered.take(
+            order,
+            peak(&flat.sequence, &planner.orders(placing_of(&self.given), planner.limits))?,
+        );
         planner.plan_found(given, reordered, self.given)
     }
 }

@@ -17,50 +17,15 @@ use crate::{
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Curve {
-    /// The points, by ascending capacity. The first has the least peak that was found, the last needs no
-    /// recomputation. A larger capacity never costs more.
-    pub points: Vec<CurvePoint>,
+    /// Capacities in bytes, ascending, each with the cheapest recomputation found for it. The first has the least peak
+    /// that was found, the last needs no recomputation. A larger capacity never costs more.
+    pub points: Vec<(Bytes, Recomputation)>,
     /// The cost of the given sequence.
     pub cost: u64,
     /// The most bytes live at a step of the given sequence.
     pub given_peak: Bytes,
     /// A bound in bytes: no expanded sequence in the given order has a smaller peak.
     pub peak_bound: Bytes,
-}
-
-/// The result for one capacity.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct CurvePoint {
-    /// The capacity in bytes.
-    pub capacity: Bytes,
-    /// The cheapest recomputation found for it.
-    pub found: Recomputation,
-}
-
-/// Searches at `points` capacities, spaced evenly from the least peak that is found to the peak of the given
-/// sequence. The effort in `options` is for all of them together, by default 1.25 times the effort of one search; the
-/// capacity in `options` is ignored.
-///
-/// ```
-/// use memplan::{networks, recompute::{Recompute, curve}};
-///
-/// let sequence = networks::mobilenet_v2(1)?;
-/// let curve = curve(&sequence, &Recompute::new(), 3)?;
-/// let costs: Vec<u64> = curve.points.iter().map(|point| point.found.extra_cost).collect();
-/// assert!(costs.is_sorted_by(|less, more| less >= more));
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-///
-/// # Errors
-///
-/// As [`Recompute::run`].
-pub fn curve(
-    sequence: &OpSequence,
-    options: &Recompute<'_>,
-    points: usize,
-) -> Result<Curve, PlanError> {
-    options.curve_flat(sequence, sequence, points)
 }
 
 /// The choice for a capacity, and the bound on its cost.
@@ -71,8 +36,8 @@ struct Answer {
 }
 
 impl Recompute<'_> {
-    /// As [`curve`], for a sequence `given` with bodies; `flat` is the same sequence with workspace in place of them.
-    pub(crate) fn curve_flat(
+    /// The curve of a sequence `given`; `flat` is the same sequence with workspace in place of its bodies.
+    pub(crate) fn curve(
         &self,
         given: &OpSequence,
         flat: &OpSequence,
@@ -94,7 +59,7 @@ impl Recompute<'_> {
             #[allow(clippy::cast_possible_truncation, reason = "at most the span")]
             let capacity =
                 low + (u128::from(span) * u128::from(at) / u128::from(steps - 1)) as Bytes;
-            let one = self.clone().capacity(capacity);
+            let one = Self { capacity, ..self.clone() };
             let fits = given_peak <= capacity;
             let (choice, cost_bound) = effort.share(at + 1, |effort| {
                 let cost_bound = if fits { 0 } else { one.cost_bound(&model, effort) };
@@ -117,7 +82,7 @@ impl Recompute<'_> {
         for Answer { capacity, choice, cost_bound } in answers {
             let found = self.found(&model, sequences, &choice, cost_bound)?;
             // The model's peak may differ slightly, so the peak after lowering decides.
-            points.push(CurvePoint { capacity: capacity.max(found.peak), found });
+            points.push((capacity.max(found.peak), found));
         }
         let cost = sequences.flat.operators().iter().map(|one| one.cost).sum();
         Ok(Curve { points, cost, given_peak, peak_bound })

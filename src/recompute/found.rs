@@ -12,21 +12,21 @@ use crate::{
     },
 };
 
-/// The result of a search.
+/// The result of a search for what fits a capacity: an expanded sequence, or its plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Recomputed {
-    /// An expanded sequence within the capacity.
-    Found(Box<Recomputation>),
-    /// No expanded sequence fits, however often operators run again.
+pub enum Recomputed<T> {
+    /// What fits.
+    Found(Box<T>),
+    /// No expanded sequence in the given order fits, however often operators run again.
     Impossible {
         /// The least peak in bytes of any expanded sequence in the given order; more than the capacity.
         peak_bound: Bytes,
     },
-    /// The search found no expanded sequence that fits, but one may exist.
+    /// The search found nothing that fits, but it may exist.
     NotFound {
-        /// The least peak in bytes that it found.
-        least_peak: Bytes,
+        /// The least peak, or the smallest pool, in bytes that it found.
+        least: Bytes,
         /// A bound in bytes: no expanded sequence in the given order has a smaller peak.
         peak_bound: Bytes,
     },
@@ -88,7 +88,7 @@ impl Recompute<'_> {
         model: &Model,
         sequences: Sequences<'_>,
         effort: &mut Effort<'_>,
-    ) -> Result<Recomputed, PlanError> {
+    ) -> Result<Recomputed<Recomputation>, PlanError> {
         let given_peak = self.peak(sequences.flat)?;
         let peak_bound = bound::peak(model).min(given_peak);
         effort.lower_bound = peak_bound;
@@ -123,7 +123,7 @@ impl Recompute<'_> {
             }
             budget -= over;
         }
-        Ok(Recomputed::NotFound { least_peak, peak_bound })
+        Ok(Recomputed::NotFound { least: least_peak, peak_bound })
     }
 
     /// The expanded sequence of a choice, with what is known about it.

@@ -1,10 +1,13 @@
 //! Recomputation (rematerialization): some operators run twice, so that fewer bytes are live at the peak.
 //!
 //! A training step keeps the activations of its forward pass for its backward pass, and networks with long skip
-//! connections keep tensors in the same way. A tensor that is dropped after one reader and made again before
-//! the next needs no memory in between. [`Recompute`] chooses what to make again so that the peak is within a
-//! capacity at the least extra cost, and [`curve`] does so for many capacities. The result is an ordinary
+//! connections keep tensors in the same way. A tensor that is dropped after one reader and made again before the next
+//! needs no memory in between. [`Planner::recompute`] chooses what to make again so that the peak is within a capacity
+//! at the least extra cost, and [`Planner::recompute_curve`] does so for many capacities. The result is an ordinary
 //! [`OpSequence`], in which [`expand`] has added copies of operators.
+//!
+//! [`Planner::recompute`]: crate::Planner::recompute
+//! [`Planner::recompute_curve`]: crate::Planner::recompute_curve
 //!
 //! | file | idea |
 //! | --- | --- |
@@ -44,7 +47,7 @@ mod sweep;
 #[cfg(test)]
 mod tests;
 
-pub use curve::{Curve, CurvePoint, curve};
+pub use curve::Curve;
 pub use expand::{LaterRun, expand};
 #[cfg(feature = "onnx")]
 pub(crate) use expand::{Run, runs};
@@ -60,36 +63,15 @@ use found::Sequences;
 use model::Model;
 
 /// A search for the least recomputation within a capacity.
-///
-/// ```
-/// use memplan::{OpSequence, Operator, Output, recompute::{Recompute, Recomputed}};
-///
-/// // Activations of a forward pass, which a backward pass reads in reverse.
-/// let mut step = OpSequence::builder();
-/// step.input("a0", 100);
-/// for layer in 1..=8 {
-///     let below = format!("a{}", layer - 1);
-///     step.operator(Operator::new(format!("f{layer}")).inputs([below]).output(Output::new(format!("a{layer}"), 100)));
-/// }
-/// for layer in (1..=8).rev() {
-///     let mut inputs = vec![format!("a{layer}"), format!("a{}", layer - 1)];
-///     inputs.extend((layer < 8).then(|| format!("g{}", layer + 1)));
-///     step.operator(Operator::new(format!("b{layer}")).inputs(inputs).output(Output::new(format!("g{layer}"), 100)));
-/// }
-/// let step = step.output("g1").build()?;
-///
-/// let Recomputed::Found(found) = Recompute::new().capacity(600).run(&step)? else { panic!() };
-/// assert!(found.peak <= 600);
-/// assert_eq!(found.extra_cost, found.runs_twice().count() as u64);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Clone, Debug)]
-pub struct Recompute<'a> {
-    capacity: Bytes,
-    lowering: LoweringOptions,
-    placing: Placing,
-    limits: Limits,
-    observer: Observer<'a>,
+pub(crate) struct Recompute<'a> {
+    /// The most bytes that may be live at once.
+    pub(crate) capacity: Bytes,
+    /// Gathered inputs count as copied.
+    pub(crate) lowering: LoweringOptions,
+    pub(crate) placing: Placing,
+    pub(crate) limits: Limits,
+    pub(crate) observer: Observer<'a>,
 }
 
 /// The nodes of a search without limits: this many for each operator, and at least `NODES`. On training steps of 158 to
@@ -104,93 +86,14 @@ const PATIENT_NODES: u64 = 8_000_000;
 /// The visited runs, values and edges that count as one node.
 const VISITS_PER_NODE: u64 = 160;
 
-impl Default for Recompute<'_> {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 impl Recompute<'_> {
-    /// Starts with unlimited capacity, the default [`LoweringOptions`], alignment 1, no padding, and
-    /// [`Limits::default`]. These limits allow 4 000 nodes for each operator, at least 1 000 000, and 250 000
-    /// more to improve the result. If nothing fits, a second search has 8 000 000 nodes.
-    #[must_use]
-    pub fn new() -> Self {
-        Self {
-            capacity: Bytes::MAX,
-            lowering: LoweringOptions::default(),
-            placing: Placing::default(),
-            limits: Limits::default(),
-            observer: Observer::default(),
-        }
-    }
-
-    /// Sets the most bytes that may be live at once.
-    #[must_use]
-    pub fn capacity(mut self, bytes: Bytes) -> Self {
-        self.capacity = bytes;
-        self
-    }
-
-    /// Limits the effort to this many nodes, which take about a microsecond each.
-    #[must_use]
-    pub fn effort(mut self, nodes: u64) -> Self {
-        self.limits = self.limits.nodes(nodes);
-        self
-    }
-
-    /// Limits the search. It uses one thread, however many are allowed.
-    #[must_use]
-    pub fn limits(mut self, limits: Limits) -> Self {
-        self.limits = limits;
-        self
-    }
-
-    /// Lowers sequences with these options. Gathered inputs count as copied.
-    #[must_use]
-    pub fn lowering(mut self, options: LoweringOptions) -> Self {
-        self.lowering = options;
-        self
-    }
-
-    /// Aligns the offsets of roots to a power of two in bytes.
-    #[must_use]
-    pub fn alignment(mut self, bytes: Bytes) -> Self {
-        self.placing.alignment = bytes;
-        self
-    }
-
-    /// Adds bytes to the size of every chunk.
-    #[must_use]
-    pub fn padding(mut self, bytes: Bytes) -> Self {
-        self.placing.padding = bytes;
-        self
-    }
-
-    /// Lets the caller watch and cancel the search. A cancelled search soon returns the best that it has. The
-    /// progress is in bytes at the peak.
-    #[must_use]
-    pub fn observer(self, observer: Observer<'_>) -> Recompute<'_> {
-        Recompute { observer, ..self }
-    }
-
-    /// Searches for the cheapest expanded sequence whose live bytes never exceed the capacity.
-    ///
-    /// # Errors
-    ///
-    /// If the sequence cannot be lowered, runs on several streams or has bodies, the alignment is not a power
-    /// of two, or a sum of sizes or of costs exceeds 64 bits.
-    pub fn run(&self, sequence: &OpSequence) -> Result<Recomputed, PlanError> {
-        self.run_flat(sequence, sequence)
-    }
-
-    /// As [`run`](Self::run), for a sequence `given` with bodies; `flat` is the same sequence with workspace in
-    /// place of them. The expanded sequence has the bodies.
-    pub(crate) fn run_flat(
+    /// Searches for the cheapest expanded sequence of `given`; `flat` is the same sequence with workspace in place of
+    /// its bodies. The expanded sequence has the bodies.
+    pub(crate) fn run(
         &self,
         given: &OpSequence,
         flat: &OpSequence,
-    ) -> Result<Recomputed, PlanError> {
+    ) -> Result<Recomputed<Recomputation>, PlanError> {
         let model = self.model(given, flat)?;
         let usual = usual_nodes(&model);
         let find = |nodes| self.find(&model, Sequences { given, flat }, &mut self.work(nodes));

@@ -1,7 +1,9 @@
 //! The model counts the bytes that lowering counts.
 
 use super::{Recompute, expand, found::later_runs, model::Model, sweep::Sweep};
-use crate::{OpSequence, Operator, Output, lower::LoweringOptions, lower::Placing};
+use crate::{
+    Limits, Observer, OpSequence, Operator, Output, lower::LoweringOptions, lower::Placing,
+};
 
 /// A forward and a backward pass with views, overwrites, several outputs, and results on the way.
 fn step(random: &mut impl FnMut(u64) -> u64) -> OpSequence {
@@ -50,7 +52,13 @@ fn walks_count_the_bytes_that_lowering_counts() {
         (seed >> 33) % below
     };
     let placing = Placing { alignment: 4, padding: 1 };
-    let count = Recompute::new().alignment(4).padding(1);
+    let count = Recompute {
+        capacity: u64::MAX,
+        lowering: LoweringOptions::default(),
+        placing,
+        limits: Limits::default(),
+        observer: Observer::default(),
+    };
     for _ in 0..50 {
         let sequence = step(&mut random);
         let model = Model::new(&sequence, &sequence, LoweringOptions::default(), placing);

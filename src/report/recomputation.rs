@@ -2,8 +2,9 @@
 
 use crate::{
     Bytes, OpSequence, Step,
-    planner::{RecomputedFit, RecomputedPlan},
+    planner::RecomputedFit,
     recompute::Curve,
+    recompute::Recomputed,
     report::{
         Size, count,
         fit::{hanging, line, name, text},
@@ -24,10 +25,14 @@ fn row(label: &str, words: &str) -> String {
 /// Reports the plan that fits, with the operators that run twice and the bytes that each of them saves; otherwise, that
 /// it is proven that no plan fits, or that none was found.
 #[must_use]
-pub fn recomputation(found: &RecomputedPlan, given: &OpSequence, capacity: Bytes) -> String {
+pub fn recomputation(
+    found: &Recomputed<RecomputedFit>,
+    given: &OpSequence,
+    capacity: Bytes,
+) -> String {
     match found {
-        RecomputedPlan::Found(found) => fitting(found, given),
-        RecomputedPlan::Impossible { peak_bound } => {
+        Recomputed::Found(found) => fitting(found, given),
+        Recomputed::Impossible { peak_bound } => {
             let words = format!(
                 "no recomputation fits into {}: {} are alive at once in every one, in this order",
                 Size(capacity),
@@ -35,7 +40,7 @@ pub fn recomputation(found: &RecomputedPlan, given: &OpSequence, capacity: Bytes
             );
             row("proven", &words)
         }
-        RecomputedPlan::NotFound { least, peak_bound } => {
+        Recomputed::NotFound { least, peak_bound } => {
             let words = format!(
                 "no recomputation was found that fits into {}; the least found needs {}",
                 Size(capacity),
@@ -136,7 +141,7 @@ pub fn recompute_curve(curve: &Curve) -> String {
     };
     let heads = ["alive", "bytes", "of given", "extra", "extra cost", "bound"];
     let mut table = line(heads.map(str::to_owned));
-    let mut points: Vec<_> = curve.points.iter().map(|point| &point.found).collect();
+    let mut points: Vec<_> = curve.points.iter().map(|(_, found)| found).collect();
     points.dedup_by_key(|found| (found.peak, found.extra_cost));
     for found in points {
         table.push_str(&line([
@@ -156,14 +161,14 @@ pub fn recompute_curve(curve: &Curve) -> String {
 #[cfg(feature = "files")]
 #[must_use]
 pub fn recomputation_json(
-    found: &RecomputedPlan,
+    found: &Recomputed<RecomputedFit>,
     given: &OpSequence,
     capacity: Bytes,
 ) -> serde_json::Value {
     use serde_json::{Value, json};
     const FORMAT: &str = "memplan-recomputation/1";
     match found {
-        RecomputedPlan::Found(found) => {
+        Recomputed::Found(found) => {
             let of = &found.recomputation;
             let runs: Vec<String> = of.runs_twice().map(|step| given.operator_name(step)).collect();
             json!({
@@ -179,13 +184,13 @@ pub fn recomputation_json(
                 "runs": runs,
             })
         }
-        RecomputedPlan::Impossible { peak_bound } => json!({
+        Recomputed::Impossible { peak_bound } => json!({
             "format": FORMAT,
             "capacity": capacity,
             "possible": false,
             "peak_bound": peak_bound,
         }),
-        RecomputedPlan::NotFound { least, peak_bound } => json!({
+        Recomputed::NotFound { least, peak_bound } => json!({
             "format": FORMAT,
             "capacity": capacity,
             "possible": Value::Null,
@@ -203,12 +208,12 @@ pub fn recompute_curve_json(curve: &Curve) -> serde_json::Value {
     let points: Vec<serde_json::Value> = curve
         .points
         .iter()
-        .map(|point| {
+        .map(|(capacity, found)| {
             json!({
-                "capacity": point.capacity,
-                "peak": point.found.peak,
-                "extra_cost": point.found.extra_cost,
-                "cost_bound": point.found.cost_bound,
+                "capacity": capacity,
+                "peak": found.peak,
+                "extra_cost": found.extra_cost,
+                "cost_bound": found.cost_bound,
             })
         })
         .collect();

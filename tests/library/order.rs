@@ -7,7 +7,7 @@ use arbitrary::Unstructured;
 use memplan::{
     Bytes, OpSequence, Operator, Output, Planner, Strategy,
     lower::{LoweringOptions, lower},
-    order::{ReorderOptions, Reordered, reorder},
+    order::{Reordered, default_limits},
     search::Limits,
     verify::verify,
 };
@@ -24,8 +24,8 @@ fn sequences(count: u64, operators: usize) -> impl Iterator<Item = (u64, OpSeque
 /// The bytes that every plan of the order needs.
 fn bound(sequence: &OpSequence, order: &[usize], alignment: Bytes) -> Bytes {
     let permuted = sequence.permuted(order).unwrap();
-    let options = ReorderOptions::default().alignment(alignment).limits(Limits::default().nodes(0));
-    reorder(&permuted, &options).unwrap().given_peak
+    let planner = Planner::new().alignment(alignment);
+    planner.reorder(&permuted, Limits::default().nodes(0)).unwrap().given_peak
 }
 
 fn check(sequence: &OpSequence, found: &Reordered, alignment: Bytes, name: &str) {
@@ -42,7 +42,7 @@ fn check(sequence: &OpSequence, found: &Reordered, alignment: Bytes, name: &str)
 fn the_least_peak_is_that_of_brute_force() {
     let (mut proven, mut better) = (0, 0);
     for (seed, sequence) in sequences(600, 5) {
-        let found = reorder(&sequence, &ReorderOptions::default()).unwrap();
+        let found = Planner::new().reorder(&sequence, default_limits()).unwrap();
         let least = least_of_all_orders(&sequence, &mut Vec::new());
         check(&sequence, &found, 1, &format!("sequence {seed}"));
         assert!(found.lower_bound <= least && least <= found.peak, "sequence {seed}");
@@ -62,10 +62,10 @@ fn unread_inputs_are_live_in_the_first_step() {
         sequence.operator(operator("y", 1).inputs(["a", "b"]));
         let sequence = sequence.output("y").build().unwrap();
         let lowering = LoweringOptions::default().inputs_in_pool(true);
-        let options = ReorderOptions::default().lowering(lowering);
-        let found = reorder(&sequence, &options).unwrap();
+        let planner = Planner::new().lowering(lowering).alignment(1);
+        let found = planner.reorder(&sequence, default_limits()).unwrap();
         let permuted = sequence.permuted(&found.order).unwrap();
-        let plan = Planner::new().lowering(lowering).alignment(1).plan(&permuted).unwrap();
+        let plan = planner.plan(&permuted).unwrap();
         assert_eq!((found.peak, found.lower_bound), (peak, peak), "{unread} bytes");
         assert_eq!(plan.lower_bound(), peak, "{unread} bytes");
     }
@@ -117,7 +117,7 @@ fn no_order_with_overlaps_is_below_the_bound() {
         if sequence.operators().len() > 6 || lower(&sequence, LoweringOptions::default()).is_err() {
             continue;
         }
-        let found = reorder(&sequence, &ReorderOptions::default()).unwrap();
+        let found = Planner::new().reorder(&sequence, default_limits()).unwrap();
         let least = least_of_all_orders(&sequence, &mut Vec::new());
         assert_eq!(found.peak, bound(&sequence, &found.order, 1), "sequence {seed}");
         assert!(found.lower_bound <= least && least <= found.peak, "sequence {seed}");
@@ -145,7 +145,7 @@ fn an_overlap_that_saves_nothing_in_the_given_order_counts_in_others() {
         .output("y")
         .build()
         .unwrap();
-    let found = reorder(&sequence, &ReorderOptions::default()).unwrap();
+    let found = Planner::new().reorder(&sequence, default_limits()).unwrap();
     assert_eq!(found.peak, bound(&sequence, &found.order, 1));
     assert_eq!((found.given_peak, found.peak, found.lower_bound), (80, 50, 50));
 }
@@ -154,9 +154,8 @@ fn an_overlap_that_saves_nothing_in_the_given_order_counts_in_others() {
 fn the_peak_of_an_order_is_right_with_any_alignment() {
     for (seed, sequence) in sequences(400, 30) {
         let alignment = [1, 8, 64][usize::try_from(seed).unwrap() % 3];
-        let options = ReorderOptions::default().alignment(alignment);
-        let options = options.limits(Limits::default().nodes(20_000));
-        let found = reorder(&sequence, &options).unwrap();
+        let planner = Planner::new().alignment(alignment);
+        let found = planner.reorder(&sequence, Limits::default().nodes(20_000)).unwrap();
         check(&sequence, &found, alignment, &format!("sequence {seed}"));
     }
 }
@@ -165,12 +164,12 @@ fn the_peak_of_an_order_is_right_with_any_alignment() {
 fn a_proven_peak_does_not_depend_on_the_order_given() {
     let mut compared = 0;
     for (seed, sequence) in sequences(300, 12) {
-        let found = reorder(&sequence, &ReorderOptions::default()).unwrap();
+        let found = Planner::new().reorder(&sequence, default_limits()).unwrap();
         if !(found.is_proven() && found.is_better()) {
             continue;
         }
         let permuted = sequence.permuted(&found.order).unwrap();
-        let again = reorder(&permuted, &ReorderOptions::default()).unwrap();
+        let again = Planner::new().reorder(&permuted, default_limits()).unwrap();
         assert_eq!((again.peak, again.is_better()), (found.peak, false), "sequence {seed}");
         assert!(again.is_proven(), "sequence {seed}");
         compared += 1;
@@ -235,8 +234,7 @@ fn tree(depth: u32) -> OpSequence {
 #[test]
 fn a_long_sequence_is_never_worse_and_takes_bounded_effort() {
     let sequence = tree(14);
-    let options = ReorderOptions::default().limits(Limits::default().nodes(100_000));
-    let found = reorder(&sequence, &options).unwrap();
+    let found = Planner::new().reorder(&sequence, Limits::default().nodes(100_000)).unwrap();
     check(&sequence, &found, 1, "tree");
     assert!(found.peak < found.given_peak / 100, "{found:?}");
 }
@@ -244,8 +242,7 @@ fn a_long_sequence_is_never_worse_and_takes_bounded_effort() {
 #[test]
 fn a_long_tree_is_proven() {
     let sequence = tree(13);
-    let options = ReorderOptions::default().limits(Limits::default().nodes(200_000));
-    let found = reorder(&sequence, &options).unwrap();
+    let found = Planner::new().reorder(&sequence, Limits::default().nodes(200_000)).unwrap();
     check(&sequence, &found, 1, "tree");
     assert!(found.is_proven(), "{} and {}", found.peak, found.lower_bound);
 }
@@ -270,10 +267,10 @@ fn wide(branches: u64) -> OpSequence {
 fn a_cancelled_search_keeps_what_it_has() {
     let cancel = std::sync::atomic::AtomicBool::new(true);
     let observer = memplan::search::Observer::default().cancel(&cancel);
-    let options = ReorderOptions::default().observer(observer);
+    let planner = Planner::new().observer(observer);
     for sequence in [tree(6), wide(1500)] {
         for limits in [Limits::default(), Limits::default().time(Duration::from_hours(1))] {
-            let found = reorder(&sequence, &options.clone().limits(limits)).unwrap();
+            let found = planner.reorder(&sequence, limits).unwrap();
             check(&sequence, &found, 1, "cancelled");
             assert!(found.is_better());
             assert!(found.nodes < 3_000, "{} nodes", found.nodes);
@@ -295,8 +292,7 @@ fn every_known_graph_has_the_recorded_peaks_and_bounds() {
         // The record copies all gathered inputs.
         let lowering = LoweringOptions::default().gathers(false);
         let limits = Limits::default().nodes(60_000);
-        let options = ReorderOptions::default().lowering(lowering).limits(limits);
-        let found = reorder(&sequence, &options).unwrap();
+        let found = Planner::new().lowering(lowering).reorder(&sequence, limits).unwrap();
         check(&sequence, &found, 1, name);
         let number = |key: &str| crate::common::number(&row[key]);
         // The record needs each tensor as a whole.
@@ -318,7 +314,7 @@ fn outputs_that_compete_for_an_input_have_no_bound() {
         .operator(both.output(Output::new("y", 8).overwrites("a")))
         .build()
         .unwrap();
-    let found = reorder(&sequence, &ReorderOptions::default()).unwrap();
+    let found = Planner::new().reorder(&sequence, default_limits()).unwrap();
     let plan = Planner::new().alignment(1).plan(&sequence).unwrap();
     assert_eq!((found.peak, found.lower_bound, plan.pool_size()), (24, 0, 16));
 }

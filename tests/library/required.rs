@@ -174,7 +174,7 @@ fn what_is_required_of_parts_is_lowered_byte_by_byte() {
     let comparison = Planner::new().compare(&sequence).unwrap();
     let best = comparison.rows.iter().find(|row| row.strategy == Strategy::Best).unwrap();
     assert_eq!(best.measurement.map(|one| one.pool_size), Ok(72));
-    let reordered = memplan::order::reorder(&sequence, &memplan::order::ReorderOptions::default());
+    let reordered = Planner::new().reorder(&sequence, memplan::order::default_limits());
     assert!(reordered.is_ok(), "{reordered:?}");
     let error = Planner::new().strategy(Strategy::Pushdown).plan(&sequence).unwrap_err();
     assert!(matches!(error, PlanError::Unsupported { .. }), "{error}");

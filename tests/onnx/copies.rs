@@ -8,7 +8,8 @@ use memplan::{
         ImportOptions,
         onnx::{OnnxError, Survey, read_with_nodes},
     },
-    planner::{RecomputedFit, RecomputedPlan, Recomputing},
+    planner::{RecomputedFit, Recomputing},
+    recompute::Recomputed,
     recompute::with_costs_from_shapes,
 };
 use rten_onnx::onnx::{GraphProto, ModelProto, NodeProto};
@@ -32,7 +33,7 @@ fn fit(survey: &Survey, percent: u64, reorder: bool) -> Option<Box<RecomputedFit
     let pool = Planner::new().plan(&sequence).unwrap().pool_size();
     let asked = Recomputing::new(pool * percent / 100).limits(Limits::default().nodes(20_000));
     match Planner::new().plan_recomputed(&sequence, asked.reorder(reorder)).unwrap() {
-        RecomputedPlan::Found(fit) => Some(fit),
+        Recomputed::Found(fit) => Some(fit),
         _ => None,
     }
 }

@@ -1,9 +1,6 @@
 //! Curves fall, and those of real training steps are at least as low as the recorded ones.
 
-use memplan::{
-    OpSequence,
-    recompute::{Recompute, Recomputed, curve},
-};
+use memplan::{Limits, OpSequence, Planner, recompute::Recomputed};
 use serde_json::Value;
 
 use super::steps::random_step;
@@ -81,19 +78,20 @@ fn curves_fall() {
     let mut dice = Dice(2);
     for _ in 0..6 {
         let step = random_step(&mut dice, 20);
-        let curve = curve(&step, &Recompute::new().effort(40_000), 8).unwrap();
+        let curve =
+            Planner::new().recompute_curve(&step, 8, Limits::default().nodes(40_000)).unwrap();
         assert_eq!(curve.points.len(), 8);
         for pair in curve.points.windows(2) {
-            assert!(pair[0].capacity <= pair[1].capacity);
-            assert!(pair[0].found.extra_cost >= pair[1].found.extra_cost);
+            assert!(pair[0].0 <= pair[1].0);
+            assert!(pair[0].1.extra_cost >= pair[1].1.extra_cost);
         }
-        for point in &curve.points {
-            assert_eq!(expansion::check(&step, &point.found.sequence), Ok(point.found.extra_cost));
-            assert!(point.found.peak <= point.capacity);
+        for (capacity, found) in &curve.points {
+            assert_eq!(expansion::check(&step, &found.sequence), Ok(found.extra_cost));
+            assert!(found.peak <= *capacity);
         }
-        let last = curve.points.last().unwrap();
-        assert_eq!((last.found.extra_cost, last.found.peak), (0, curve.given_peak));
-        assert!(curve.peak_bound <= curve.points[0].found.peak);
+        let (_, last) = curve.points.last().unwrap();
+        assert_eq!((last.extra_cost, last.peak), (0, curve.given_peak));
+        assert!(curve.peak_bound <= curve.points[0].1.peak);
     }
 }
 
@@ -109,11 +107,12 @@ fn real_steps_cost_no_more_than_the_stock_framework_and_uniform_checkpoints() {
             let legal = others.iter().filter(|(peak, _)| *peak <= capacity);
             legal.map(|(_, cost)| *cost).min()
         };
-        let curve = curve(&step, &Recompute::new().effort(400_000), 12).unwrap();
-        for point in &curve.points {
-            if let Some(cost) = least(point.capacity.saturating_sub(SLACK)) {
-                let found = point.found.extra_cost;
-                assert!(found <= cost, "{name} at {}: {found} > {cost}", point.capacity);
+        let curve =
+            Planner::new().recompute_curve(&step, 12, Limits::default().nodes(400_000)).unwrap();
+        for (capacity, found) in &curve.points {
+            if let Some(cost) = least(capacity.saturating_sub(SLACK)) {
+                let found = found.extra_cost;
+                assert!(found <= cost, "{name} at {capacity}: {found} > {cost}");
             }
         }
     }
@@ -126,8 +125,8 @@ fn real_steps_cost_no_more_than_recorded() {
     for (name, forward) in STEPS {
         let Some(step) = shared_step(name) else { return };
         for (capacity, part) in recorded(name).into_iter().skip(1).step_by(3) {
-            let search = Recompute::new().capacity(capacity).effort(300_000);
-            let found = match search.run(&step).unwrap() {
+            let limits = Limits::default().nodes(300_000);
+            let found = match Planner::new().recompute(&step, capacity, limits).unwrap() {
                 Recomputed::Found(found) => found,
                 other => panic!("{name}: {other:?} within {capacity}"),
             };

@@ -1,9 +1,6 @@
 //! Training steps of 41 to 63 operators, whose least costs CP-SAT has proven: `benches/recompute_exact.py` prints them.
 
-use memplan::{
-    OpSequence,
-    recompute::{Recompute, Recomputed},
-};
+use memplan::{Limits, OpSequence, Planner, recompute::Recomputed};
 use rstest::rstest;
 
 use super::curves::shared_step;
@@ -19,8 +16,8 @@ fn fixture(name: &str) -> OpSequence {
 }
 
 fn is_least(step: &OpSequence, capacity: u64, cost: u64) {
-    let search = Recompute::new().alignment(ALIGNMENT).capacity(capacity);
-    let found = match search.run(step).unwrap() {
+    let planner = Planner::new().alignment(ALIGNMENT);
+    let found = match planner.recompute(step, capacity, Limits::default()).unwrap() {
         Recomputed::Found(found) => found,
         other => panic!("{other:?}"),
     };

@@ -1,8 +1,8 @@
 //! Small steps against an exact oracle: every way to choose where operators run again.
 
 use memplan::{
-    Bytes, OpSequence,
-    recompute::{Recompute, Recomputed},
+    Bytes, Limits, OpSequence, Planner,
+    recompute::Recomputed,
     sequence::{Origin, TensorId},
 };
 
@@ -153,7 +153,8 @@ fn compare(sequence: &OpSequence, oracle: &Oracle<'_>) -> u64 {
     let least = capacities[0];
     let mut proven = 0;
     for capacity in capacities.into_iter().chain([least - 1]) {
-        let found = Recompute::new().capacity(capacity).effort(60_000).run(sequence).unwrap();
+        let found =
+            Planner::new().recompute(sequence, capacity, Limits::default().nodes(60_000)).unwrap();
         let exact = oracle.least_cost(capacity);
         match found {
             Recomputed::Found(found) => {

@@ -2,7 +2,8 @@
 
 use memplan::{
     OpSequence, Operator, Output, Planner,
-    planner::{RecomputedFit, RecomputedPlan, Recomputing},
+    planner::{RecomputedFit, Recomputing},
+    recompute::Recomputed,
     verify::verify,
 };
 
@@ -16,7 +17,7 @@ fn planner() -> Planner<'static> {
 /// Plans a step within a part of its pool; checks whatever is found.
 fn fit(step: &OpSequence, asked: Recomputing) -> Option<Box<RecomputedFit>> {
     match planner().plan_recomputed(step, asked).unwrap() {
-        RecomputedPlan::Found(found) => {
+        Recomputed::Found(found) => {
             assert!(found.plan.pool_size() <= asked.capacity);
             assert!(verify(&found.sequence, &found.plan).is_empty());
             assert_eq!(planner().plan(step).unwrap().pool_size(), found.given_pool);
@@ -25,11 +26,11 @@ fn fit(step: &OpSequence, asked: Recomputing) -> Option<Box<RecomputedFit>> {
             assert_eq!(found.is_reordered, !found.sequence.has_same_operators(expanded));
             Some(found)
         }
-        RecomputedPlan::Impossible { peak_bound } => {
+        Recomputed::Impossible { peak_bound } => {
             assert!(peak_bound > asked.capacity && !asked.reorder);
             None
         }
-        RecomputedPlan::NotFound { least, peak_bound } => {
+        Recomputed::NotFound { least, peak_bound } => {
             assert!(least > asked.capacity && peak_bound <= least);
             None
         }
@@ -76,10 +77,10 @@ fn a_tensor_that_is_used_in_parts_counts_with_the_smallest_part() {
     let sequence: OpSequence = serde_json::from_str(&read.unwrap()).unwrap();
     let planner = Planner::new().alignment(1);
     let fit = |capacity| planner.plan_recomputed(&sequence, Recomputing::new(capacity)).unwrap();
-    assert!(matches!(fit(43), RecomputedPlan::Impossible { peak_bound: 44 }));
-    assert!(matches!(fit(44), RecomputedPlan::NotFound { peak_bound: 44, .. }));
+    assert!(matches!(fit(43), Recomputed::Impossible { peak_bound: 44 }));
+    assert!(matches!(fit(44), Recomputed::NotFound { peak_bound: 44, .. }));
     for capacity in [75, 76] {
-        let RecomputedPlan::Found(found) = fit(capacity) else { panic!("{capacity}") };
+        let Recomputed::Found(found) = fit(capacity) else { panic!("{capacity}") };
         assert!(found.recomputation.peak_bound <= found.plan.pool_size(), "{found:?}");
     }
 }
@@ -108,5 +109,5 @@ fn bytes_in_two_outputs_count_once() {
     let planner = Planner::new().alignment(1);
     assert_eq!(planner.plan(&sequence).unwrap().pool_size(), 17);
     let found = planner.plan_recomputed(&sequence, Recomputing::new(16)).unwrap();
-    assert!(matches!(found, RecomputedPlan::Impossible { peak_bound: 17 }), "{found:?}");
+    assert!(matches!(found, Recomputed::Impossible { peak_bound: 17 }), "{found:?}");
 }

@@ -3,8 +3,8 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use memplan::{
-    Limits, Observer, OpSequence, Operator, Output, PlanError, SequenceError,
-    recompute::{LaterRun, Recompute, Recomputed, expand},
+    Limits, Observer, OpSequence, Operator, Output, PlanError, Planner, SequenceError,
+    recompute::{LaterRun, Recomputation, Recomputed, expand},
 };
 
 use super::steps::{chain, random_step};
@@ -13,20 +13,21 @@ use crate::common::constraints::Dice;
 #[test]
 fn what_no_expansion_can_do_is_proven() {
     let step = chain(8, 10);
-    let found = Recompute::new().capacity(19).run(&step).unwrap();
+    let found = Planner::new().recompute(&step, 19, Limits::default()).unwrap();
     assert_eq!(found, Recomputed::Impossible { peak_bound: 30 });
 }
 
 #[test]
 fn nothing_runs_twice_if_everything_fits() {
     let step = chain(8, 10);
-    let Recomputed::Found(found) = Recompute::new().run(&step).unwrap() else { panic!() };
+    let found = Planner::new().recompute(&step, u64::MAX, Limits::default()).unwrap();
+    let Recomputed::Found(found) = found else { panic!() };
     assert!(found.is_proven() && found.later.is_empty());
     assert_eq!(found.sequence, step);
 }
 
 /// The same chain, with one thing that forbids its second layer to run twice.
-fn with_second_layer(change: impl Fn(Operator) -> Operator) -> Recomputed {
+fn with_second_layer(change: impl Fn(Operator) -> Operator) -> Recomputed<Recomputation> {
     let mut step = OpSequence::builder();
     step.input("a0", 10);
     for (layer, name) in ["f1", "f2", "f3", "f4"].into_iter().enumerate() {
@@ -39,12 +40,12 @@ fn with_second_layer(change: impl Fn(Operator) -> Operator) -> Recomputed {
     step.operator(Operator::new("b4").inputs(["g", "a3"]).output(Output::new("g4", 1)));
     step.operator(Operator::new("b3").inputs(["g4", "a2"]).output(Output::new("g3", 1)));
     step.operator(Operator::new("b2").inputs(["g3", "a1"]).output(Output::new("g2", 1)));
-    Recompute::new().capacity(32).run(&step.output("g2").build().unwrap()).unwrap()
+    Planner::new().recompute(&step.output("g2").build().unwrap(), 32, Limits::default()).unwrap()
 }
 
 #[test]
 fn operators_that_must_not_run_twice_do_not() {
-    let second_runs_twice = |found: &Recomputed| match found {
+    let second_runs_twice = |found: &Recomputed<Recomputation>| match found {
         Recomputed::Found(found) => found.runs_twice().any(|step| step == 1),
         _ => false,
     };
@@ -71,7 +72,7 @@ fn nothing_reads_a_variable_again_after_its_update() {
         step.operator(Operator::new("last").inputs(["a", "c"]).output(Output::new("y", 1)));
         step.output("y").build().unwrap()
     };
-    let found = |update| Recompute::new().capacity(120).run(&build(update)).unwrap();
+    let found = |update| Planner::new().recompute(&build(update), 120, Limits::default()).unwrap();
     assert!(matches!(found(false), Recomputed::Found(_)));
     // The wider one of the two steps has to keep `a`.
     assert!(!matches!(found(true), Recomputed::Found(found) if found.extra_cost > 0));
@@ -81,9 +82,9 @@ fn nothing_reads_a_variable_again_after_its_update() {
 fn a_cancelled_search_returns_what_it_has() {
     let step = random_step(&mut Dice(4), 200);
     let cancel = AtomicBool::new(true);
-    let search = Recompute::new().capacity(100).observer(Observer::default().cancel(&cancel));
-    match search.run(&step).unwrap() {
-        Recomputed::NotFound { least_peak, peak_bound } => assert!(peak_bound <= least_peak),
+    let planner = Planner::new().observer(Observer::default().cancel(&cancel));
+    match planner.recompute(&step, 100, Limits::default()).unwrap() {
+        Recomputed::NotFound { least, peak_bound } => assert!(peak_bound <= least),
         Recomputed::Impossible { .. } => {}
         other => panic!("{other:?}"),
     }
@@ -92,17 +93,16 @@ fn a_cancelled_search_returns_what_it_has() {
 #[test]
 fn the_effort_ends_the_search_and_is_reported() {
     let step = random_step(&mut Dice(4), 200);
-    let Recomputed::Found(given) = Recompute::new().run(&step).unwrap() else { panic!() };
+    let given = Planner::new().recompute(&step, u64::MAX, Limits::default()).unwrap();
+    let Recomputed::Found(given) = given else { panic!() };
     let capacity = given.given_peak * 8 / 10;
     let reported = AtomicU64::new(0);
     let progress = |progress: &memplan::Progress| {
         reported.fetch_max(progress.nodes, Ordering::Relaxed);
     };
-    let search = Recompute::new()
-        .capacity(capacity)
-        .limits(Limits::default().nodes(20_000))
-        .observer(Observer::default().progress(&progress));
-    let Recomputed::Found(found) = search.run(&step).unwrap() else { panic!() };
+    let planner = Planner::new().observer(Observer::default().progress(&progress));
+    let found = planner.recompute(&step, capacity, Limits::default().nodes(20_000)).unwrap();
+    let Recomputed::Found(found) = found else { panic!() };
     assert!((10_000..40_000).contains(&found.nodes), "{} nodes", found.nodes);
     assert!(reported.into_inner() > 5_000);
 }
@@ -117,11 +117,14 @@ fn sequences_that_cannot_be_searched_are_refused() {
             .build()
             .unwrap()
     };
-    let run = |sequence: &OpSequence| Recompute::new().run(sequence).unwrap_err();
+    let run = |sequence: &OpSequence| {
+        Planner::new().recompute(sequence, u64::MAX, Limits::default()).unwrap_err()
+    };
     assert_eq!(run(&two(Operator::new("b").cost(2))), PlanError::CostOverflow);
     let streams = run(&two(Operator::new("b").on_stream(1)));
     assert_eq!(streams, SequenceError::SeveralStreams.into());
-    let odd = Recompute::new().alignment(3).run(&two(Operator::new("b").cost(0)));
+    let step = two(Operator::new("b").cost(0));
+    let odd = Planner::new().alignment(3).recompute(&step, u64::MAX, Limits::default());
     assert!(matches!(odd, Err(PlanError::Problem(_))), "{odd:?}");
 }
 

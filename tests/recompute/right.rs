@@ -2,9 +2,9 @@
 
 use arbitrary::Unstructured;
 use memplan::{
-    Bytes, OpSequence, Planner, Strategy,
+    Bytes, Limits, OpSequence, Planner, Strategy,
     lower::{LoweringOptions, lower},
-    recompute::{LaterRun, Recompute, Recomputed, expand},
+    recompute::{LaterRun, Recomputation, Recomputed, expand},
     verify::verify,
 };
 
@@ -20,7 +20,7 @@ fn peak(sequence: &OpSequence) -> Bytes {
 }
 
 /// Checks an answer for a capacity; returns the extra cost.
-fn check(given: &OpSequence, capacity: Bytes, found: &Recomputed) -> Option<u64> {
+fn check(given: &OpSequence, capacity: Bytes, found: &Recomputed<Recomputation>) -> Option<u64> {
     match found {
         Recomputed::Found(found) => {
             let cost = expansion::check(given, &found.sequence)
@@ -37,8 +37,8 @@ fn check(given: &OpSequence, capacity: Bytes, found: &Recomputed) -> Option<u64>
             assert!(*peak_bound > capacity && *peak_bound <= peak(given));
             None
         }
-        Recomputed::NotFound { least_peak, peak_bound } => {
-            assert!(*peak_bound <= capacity && *least_peak > capacity);
+        Recomputed::NotFound { least, peak_bound } => {
+            assert!(*peak_bound <= capacity && *least > capacity);
             None
         }
         other => panic!("{other:?}"),
@@ -51,7 +51,8 @@ fn check_at_all_parts(given: &OpSequence, effort: u64) -> u64 {
     let mut found_some = 0;
     for part in [10, 8, 7, 6, 5, 3] {
         let capacity = full * part / 10;
-        let found = Recompute::new().capacity(capacity).effort(effort).run(given).unwrap();
+        let found =
+            Planner::new().recompute(given, capacity, Limits::default().nodes(effort)).unwrap();
         if check(given, capacity, &found).is_some_and(|cost| cost > 0) {
             found_some += 1;
         }
@@ -98,7 +99,8 @@ fn expanded_sequences_run_in_their_pool() {
     for _ in 0..40 {
         let step = random_step(&mut dice, 10);
         let capacity = peak(&step) * 6 / 10;
-        let found = Recompute::new().capacity(capacity).effort(3_000).run(&step).unwrap();
+        let found =
+            Planner::new().recompute(&step, capacity, Limits::default().nodes(3_000)).unwrap();
         let Recomputed::Found(found) = found else { continue };
         let plan = Planner::new().strategy(Strategy::Pushdown).plan(&found.sequence).unwrap();
         let bytes = vec![7; 4096];
@@ -126,7 +128,7 @@ fn an_expanded_sequence_is_expanded_again() {
 fn a_chain_needs_fewer_slots_than_checkpoints_at_square_roots() {
     let step = chain(64, 100);
     assert_eq!(peak(&step), 6500);
-    let found = Recompute::new().capacity(1300).run(&step).unwrap();
+    let found = Planner::new().recompute(&step, 1300, Limits::default()).unwrap();
     let cost = check(&step, 1300, &found).expect("13 slots suffice");
     assert!(cost <= 63, "{cost} layers run twice");
 }
@@ -134,6 +136,7 @@ fn a_chain_needs_fewer_slots_than_checkpoints_at_square_roots() {
 #[test]
 fn the_answer_is_always_the_same() {
     let step = random_step(&mut Dice(9), 30);
-    let search = Recompute::new().capacity(peak(&step) * 7 / 10).effort(20_000);
-    assert_eq!(search.run(&step).unwrap(), search.run(&step).unwrap());
+    let capacity = peak(&step) * 7 / 10;
+    let run = || Planner::new().recompute(&step, capacity, Limits::default().nodes(20_000));
+    assert_eq!(run().unwrap(), run().unwrap());
 }

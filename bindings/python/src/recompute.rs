@@ -1,10 +1,6 @@
 //! Recomputation under a capacity.
 
-use memplan::{
-    Limits,
-    planner::{RecomputedPlan, Recomputing},
-    report,
-};
+use memplan::{Limits, planner::Recomputing, recompute::Recomputed, report};
 use pyo3::{prelude::*, types::PyDict};
 
 use crate::{
@@ -70,7 +66,7 @@ pub(crate) fn recompute(
         text: text.clone(),
     };
     Ok(match found {
-        RecomputedPlan::Found(fit) => {
+        Recomputed::Found(fit) => {
             let of = &fit.recomputation;
             let proven = fit.is_proven();
             let expanded = Sequence::of(fit.sequence);
@@ -95,8 +91,8 @@ pub(crate) fn recompute(
                 text,
             }
         }
-        RecomputedPlan::Impossible { peak_bound } => none(Some(false), peak_bound, peak_bound),
-        RecomputedPlan::NotFound { least, peak_bound } => none(None, least, peak_bound),
+        Recomputed::Impossible { peak_bound } => none(Some(false), peak_bound, peak_bound),
+        Recomputed::NotFound { least, peak_bound } => none(None, least, peak_bound),
         _ => none(None, capacity, 0),
     })
 }

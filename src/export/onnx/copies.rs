@@ -35,13 +35,13 @@ const VALUE_NAME: u64 = 1;
 /// with `ORT_DISABLE_ALL`.
 ///
 /// ```no_run
-/// use memplan::{Planner, export, planner::{RecomputedPlan, Recomputing}};
+/// use memplan::{Planner, export, planner::Recomputing, recompute::Recomputed};
 /// use memplan::import::{ImportOptions, onnx};
 ///
 /// let model = std::fs::read("model.onnx")?;
 /// let survey = onnx::read_with_nodes(&model, &ImportOptions::default())?;
 /// let found = Planner::new().plan_recomputed(&survey.sequence, Recomputing::new(8 << 20))?;
-/// if let RecomputedPlan::Found(fit) = found {
+/// if let Recomputed::Found(fit) = found {
 ///     std::fs::write("smaller.onnx", export::onnx::expanded(&model, &survey, &fit)?)?;
 /// }
 /// # Ok::<(), Box<dyn std::error::Error>>(())

@@ -26,9 +26,9 @@ const PARTS: u32 = 4;
 /// self-contained SVG.
 #[must_use]
 pub fn recompute_curve_svg(curve: &Curve) -> String {
-    let most = curve.points.iter().map(|point| point.found.extra_cost).max().unwrap_or(0);
+    let most = curve.points.iter().map(|(_, found)| found.extra_cost).max().unwrap_or(0);
     let scale = Scale { peak: curve.given_peak.max(1), cost: most.max(1) };
-    let least = curve.points.first().map_or(curve.given_peak, |point| point.found.peak);
+    let least = curve.points.first().map_or(curve.given_peak, |(_, found)| found.peak);
     let description = format!(
         "From {} without recomputation down to {}; no recomputation in this order has less than {} alive at once.",
         Size(curve.given_peak),
@@ -49,21 +49,21 @@ pub fn recompute_curve_svg(curve: &Curve) -> String {
         Px(HEIGHT - BOTTOM)
     );
     let mut path = String::new();
-    for (at, point) in curve.points.iter().enumerate() {
+    for (at, (_, found)) in curve.points.iter().enumerate() {
         let letter = if at == 0 { 'M' } else { 'L' };
-        let (x, y) = (scale.x(point.found.peak), scale.y(point.found.extra_cost));
+        let (x, y) = (scale.x(found.peak), scale.y(found.extra_cost));
         let _ = write!(path, "{letter}{} {}", Px(x), Px(y));
     }
     let _ = writeln!(svg, "<path class=\"live\" d=\"{path}\"/>");
-    for point in &curve.points {
-        let (x, y) = (scale.x(point.found.peak), scale.y(point.found.extra_cost));
+    for (_, found) in &curve.points {
+        let (x, y) = (scale.x(found.peak), scale.y(found.extra_cost));
         let _ = writeln!(
             svg,
             "<circle class=\"c c0\" cx=\"{}\" cy=\"{}\" r=\"4\"><title>{:#}: {} more</title></circle>",
             Px(x),
             Px(y),
-            Size(point.found.peak),
-            percent(point.found.extra_cost, curve.cost),
+            Size(found.peak),
+            percent(found.extra_cost, curve.cost),
         );
     }
     svg.push_str("</svg>\n");

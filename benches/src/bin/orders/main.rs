@@ -12,7 +12,8 @@ use std::{fs, path::PathBuf, process::ExitCode, time::Instant};
 
 use families::{FAMILIES, Family};
 use memplan::{
-    order::{ReorderOptions, Reordered, default_limits, reorder},
+    Planner,
+    order::{Reordered, default_limits},
     report::write_sequence_json,
 };
 
@@ -68,7 +69,7 @@ impl Task {
 fn run(arguments: impl Iterator<Item = String>) -> Result<(), String> {
     let task = Task::parse(arguments)?;
     let limits = task.nodes.map_or_else(default_limits, |nodes| default_limits().nodes(nodes));
-    let options = ReorderOptions::default().limits(limits);
+    let planner = Planner::new();
     println!(
         "{:<18}{:>9}{:>14}{:>14}{:>14}{:>9}{:>11}{:>9}",
         "graph", "operators", "given peak", "found peak", "bound", "gap", "nodes", "seconds"
@@ -86,7 +87,8 @@ fn run(arguments: impl Iterator<Item = String>) -> Result<(), String> {
                     .map_err(|error| format!("{}: {error}", path.display()))?;
             }
             let start = Instant::now();
-            let found = reorder(&sequence, &options).map_err(|error| format!("{name}: {error}"))?;
+            let found =
+                planner.reorder(&sequence, limits).map_err(|error| format!("{name}: {error}"))?;
             println!(
                 "{name:<18}{:>9}{:>14}{:>14}{:>14}{:>9}{:>11}{:>9.2}",
                 sequence.operators().len(),

@@ -6,10 +6,7 @@
 
 use std::{fs, process::ExitCode, time::Instant};
 
-use memplan::{
-    OpSequence,
-    recompute::{Recompute, Recomputed, curve},
-};
+use memplan::{Limits, OpSequence, Planner, recompute::Recomputed};
 
 fn main() -> ExitCode {
     match run(std::env::args().skip(1)) {
@@ -37,13 +34,10 @@ fn run(mut arguments: impl Iterator<Item = String>) -> Result<(), String> {
     }
     for file in files {
         let sequence = read(&file)?;
-        let mut options = Recompute::new();
-        if let Some(nodes) = nodes {
-            options = options.effort(nodes);
-        }
+        let limits = nodes.map_or_else(Limits::default, |nodes| Limits::default().nodes(nodes));
         match points {
-            Some(points) => print_curve(&file, &sequence, &options, points)?,
-            None => print_capacities(&file, &sequence, &options, &capacities)?,
+            Some(points) => print_curve(&file, &sequence, limits, points)?,
+            None => print_capacities(&file, &sequence, limits, &capacities)?,
         }
     }
     Ok(())
@@ -67,11 +61,12 @@ fn read(file: &str) -> Result<OpSequence, String> {
 fn print_capacities(
     file: &str,
     sequence: &OpSequence,
-    options: &Recompute<'_>,
+    limits: Limits,
     capacities: &[u64],
 ) -> Result<(), String> {
-    let full =
-        memplan::recompute::Recompute::new().run(sequence).map_err(|error| error.to_string())?;
+    let planner = Planner::new();
+    let full = planner.recompute(sequence, u64::MAX, Limits::default());
+    let full = full.map_err(|error| error.to_string())?;
     let Recomputed::Found(full) = full else {
         return Err("no limit, and it does not fit".to_owned());
     };
@@ -81,8 +76,8 @@ fn print_capacities(
     println!("{file}: peak {}, bound {}, cost {}", full.given_peak, full.peak_bound, full.cost);
     for &capacity in capacities {
         let start = Instant::now();
-        let found =
-            options.clone().capacity(capacity).run(sequence).map_err(|error| error.to_string())?;
+        let found = planner.recompute(sequence, capacity, limits);
+        let found = found.map_err(|error| error.to_string())?;
         let seconds = start.elapsed().as_secs_f64();
         match found {
             Recomputed::Found(found) => println!(
@@ -102,22 +97,22 @@ fn print_capacities(
 fn print_curve(
     file: &str,
     sequence: &OpSequence,
-    options: &Recompute<'_>,
+    limits: Limits,
     points: u64,
 ) -> Result<(), String> {
     let start = Instant::now();
     let points = usize::try_from(points).map_err(|error| error.to_string())?;
-    let curve = curve(sequence, options, points).map_err(|error| error.to_string())?;
+    let curve = Planner::new().recompute_curve(sequence, points, limits);
+    let curve = curve.map_err(|error| error.to_string())?;
     let seconds = start.elapsed().as_secs_f64();
     println!(
         "{file}: peak {}, bound {}, cost {}, seconds {seconds:.2}",
         curve.given_peak, curve.peak_bound, curve.cost
     );
-    for point in &curve.points {
-        let found = &point.found;
+    for (capacity, found) in &curve.points {
         println!(
-            "  {} extra {} bound {} peak {}",
-            point.capacity, found.extra_cost, found.cost_bound, found.peak
+            "  {capacity} extra {} bound {} peak {}",
+            found.extra_cost, found.cost_bound, found.peak
         );
     }
     Ok(())
