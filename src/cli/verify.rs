@@ -6,10 +6,10 @@ use std::{
 };
 
 use memplan::{
-    Input, OpSequence, Plan,
+    Input, OpSequence, Plan, ProblemError,
     import::{Addresses, Format},
     report,
-    verify::{Verifier, VerifyError, copied_views},
+    verify::{Verifier, copied_views},
 };
 
 use crate::{
@@ -80,7 +80,7 @@ pub(crate) fn verify(args: &VerifyArgs) -> Result<Verdict, Failure> {
         input => verifier.verify(input, &plan),
     };
     let verification = verified.map_err(|error| match error {
-        VerifyError::NothingToRun => {
+        ProblemError::NothingToRun => {
             let needs = "--execute needs operators, and a plan that lists the offsets of tensors";
             wrong(Some(args.plan()), needs)
         }

@@ -4,21 +4,9 @@
 use std::{collections::BTreeSet, fmt::Write};
 
 use crate::{
-    Bytes, Plan, TensorPlace,
+    Bytes, PlacementError, Plan, TensorPlace,
     export::c_names::{identifier, in_comment},
 };
-
-/// A plan that a header cannot state.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum HeaderError {
-    /// The plan has several pools.
-    #[error("a C header describes one pool, but the plan has {pools} pools; plan for one")]
-    SeveralPools {
-        /// Their number.
-        pools: usize,
-    },
-}
 
 /// A constant place in the arena.
 struct Constant<'a> {
@@ -47,9 +35,9 @@ struct Constant<'a> {
 /// # Errors
 ///
 /// If the plan has several pools.
-pub fn c_header(name: &str, plan: &Plan) -> Result<String, HeaderError> {
+pub fn c_header(name: &str, plan: &Plan) -> Result<String, PlacementError> {
     if plan.pools.len() > 1 {
-        return Err(HeaderError::SeveralPools { pools: plan.pools.len() });
+        return Err(PlacementError::PoolsOfHeader { pools: plan.pools.len() });
     }
     let prefix = identifier(name, "PLAN_").to_ascii_uppercase();
     let alignment = plan.alignment.max(1);

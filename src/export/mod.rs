@@ -7,4 +7,4 @@ pub mod onnx;
 #[cfg(feature = "tflite")]
 pub mod tflite;
 
-pub use c_header::{HeaderError, c_header};
+pub use c_header::c_header;

@@ -49,6 +49,12 @@ pub enum PlacementError {
     /// The plan has several pools, and an offset alone does not say in which.
     #[error("the plan has several pools; take the offsets from its tensors and chunks")]
     SeveralPools,
+    /// The plan has several pools, and a [C header](crate::export::c_header) describes one.
+    #[error("a C header describes one pool, but the plan has {pools} pools; plan for one")]
+    PoolsOfHeader {
+        /// Their number.
+        pools: usize,
+    },
     /// The plan does not place a tensor or workspace, or places it with too few bytes.
     #[error("'{name}' needs {size} B, but the plan places {found} B")]
     Size {

@@ -357,6 +357,9 @@ pub enum ProblemError {
         /// The format expected.
         expected: &'static str,
     },
+    /// A problem has no operators that could be run.
+    #[error("only a plan of operators can be executed, and this is one of a problem")]
+    NothingToRun,
 }
 
 impl ProblemError {

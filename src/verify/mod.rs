@@ -84,7 +84,7 @@ mod windows;
 
 pub use smaller::{copied_views, verify_smaller};
 pub use stated::{Field, Figure};
-pub use verifier::{Verification, Verifier, VerifyError};
+pub use verifier::{Verification, Verifier};
 pub use violation::Violation;
 
 use std::collections::HashSet;

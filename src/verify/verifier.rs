@@ -51,18 +51,6 @@ impl Verification {
     }
 }
 
-/// A verification that is impossible.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum VerifyError {
-    /// The alignment is not a power of two, or the sum of the sizes with it exceeds 64 bits.
-    #[error(transparent)]
-    Problem(#[from] ProblemError),
-    /// A problem has no operators that could be run.
-    #[error("only a plan of operators can be executed, and this is one of a problem")]
-    NothingToRun,
-}
-
 impl Verifier {
     /// Creates a verifier with the default options.
     #[must_use]
@@ -119,12 +107,12 @@ impl Verifier {
         &self,
         input: impl Into<InputRef<'i>>,
         plan: &Plan,
-    ) -> Result<Verification, VerifyError> {
+    ) -> Result<Verification, ProblemError> {
         match input.into() {
             InputRef::Sequence(sequence) => {
                 let (alignment, padding) = (self.alignment.unwrap_or(1), self.padding.unwrap_or(0));
                 if !alignment.is_power_of_two() {
-                    return Err(ProblemError::Alignment { alignment }.into());
+                    return Err(ProblemError::Alignment { alignment });
                 }
                 let mut violations = Vec::new();
                 violations.extend(placing(plan, Figure::Alignment, alignment));
@@ -141,7 +129,7 @@ impl Verifier {
                 }
                 Ok(Verification { violations, bytes_alive: bytes_alive(plan, Links::OfSequence) })
             }
-            InputRef::Problem(_) if self.execute => Err(VerifyError::NothingToRun),
+            InputRef::Problem(_) if self.execute => Err(ProblemError::NothingToRun),
             InputRef::Problem(problem) => {
                 let alignment = self.alignment.unwrap_or(problem.alignment());
                 let padding = self.padding.unwrap_or(problem.padding());
