@@ -138,7 +138,7 @@ impl<'a> ChunkOrder<'a> {
 
     /// The name of a chunk in traces.
     pub(super) fn name(&self, rank: Rank) -> String {
-        self.problem.labels().name(self.ids[rank.index()])
+        self.problem.name(self.ids[rank.index()])
     }
 
     /// Converts offsets of roots by rank into a layout.

@@ -62,15 +62,14 @@ pub(crate) fn recorded_input(
 
 /// The names of some chunks.
 fn example(problem: &Problem) -> String {
-    let names = problem.ids().take(3).map(|chunk| problem.labels().name(chunk));
+    let names = problem.ids().take(3).map(|chunk| problem.name(chunk));
     names.collect::<Vec<_>>().join(", ")
 }
 
 /// The chunk of this name, with or without the name of its file; `None` if several have it.
 fn find(problem: &Problem, name: &str) -> Option<ChunkId> {
-    let labels = problem.labels();
     let is = |chunk: &ChunkId, whole: bool| {
-        let found = labels.own_name(*chunk).unwrap_or_default();
+        let found = problem.own_name(*chunk).unwrap_or_default();
         let own = found.split_once('/').map_or(found, |(_, own)| own);
         if whole { found == name } else { own == name }
     };

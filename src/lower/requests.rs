@@ -11,7 +11,7 @@ use crate::{
         overlaps::Overlaps,
         place::{DraftChunk, Places, Variable},
     },
-    problem::{Chunk, ChunkId, Links, RejectReason, Rejected, Request},
+    problem::{Chunk, ChunkId, Links, RejectReason, Request},
     sequence::{Dependency, OpSequence, Origin, Overwrite, TensorId},
 };
 
@@ -117,15 +117,13 @@ pub(super) fn resolve(
         let is_kept = |at: &usize| useless.binary_search(at).is_err() && !is_other(*at);
         let kept: Vec<usize> = (0..requests.len()).filter(is_kept).collect();
         let kept_requests: Vec<Request> = kept.iter().map(|&at| requests[at]).collect();
-        dropped.retain(|dropped| is_other(dropped.request));
+        dropped.retain(|&(request, _)| is_other(request));
         let (without, dropped_then) = Links::resolve(&chunks, &kept_requests);
         links = without;
-        dropped.extend(
-            dropped_then.into_iter().map(|then| Rejected { request: kept[then.request], ..then }),
-        );
+        dropped.extend(dropped_then.into_iter().map(|(then, reason)| (kept[then], reason)));
     }
-    for dropped in dropped {
-        refused.push(dependencies[dropped.request].refuse(sequence, dropped.reason, None)?);
+    for (request, reason) in dropped {
+        refused.push(dependencies[request].refuse(sequence, reason, None)?);
     }
     Ok(Resolved { links, requests, refused, limits })
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::{
     Bytes, Step, Strategy,
     plan::{
-        Plan, PlannedBody, PlannedChunk, PlannedCopies, PlannedPart, PlannedPool, PlannedReserve,
+        Plan, PlannedBody, PlannedChunk, PlannedCopy, PlannedPart, PlannedPool, PlannedReserve,
         PlannedTensor, PlannedWindow, Scope,
     },
     sequence::DimRange,
@@ -164,10 +164,17 @@ impl Plan {
         self.reserved.as_slice()
     }
 
-    /// The copies that make the pool smaller: views and gathered inputs that the plan copies to memory of their own.
+    /// The copies that make the pool smaller, in the order of their operators: views and gathered inputs that the plan
+    /// copies to memory of their own.
     #[must_use]
-    pub const fn copies(&self) -> &PlannedCopies {
-        &self.copies
+    pub const fn copies(&self) -> &[PlannedCopy] {
+        self.copies.list.as_slice()
+    }
+
+    /// The bytes by which the pools are smaller than the ones of the best plan found without these copies.
+    #[must_use]
+    pub const fn saved_by_copies(&self) -> Bytes {
+        self.copies.saved
     }
 
     /// The cost of the traffic: the bytes that operators move to and from the chunks, each times

@@ -27,12 +27,9 @@ pub struct PlannedCopy {
     derive(serde::Serialize, serde::Deserialize),
     serde(deny_unknown_fields)
 )]
-#[non_exhaustive]
-pub struct PlannedCopies {
-    /// The copies, in the order of their operators.
-    pub list: Vec<PlannedCopy>,
-    /// The bytes by which the pools are smaller than the ones of the best plan found without these copies.
-    pub saved: Bytes,
+pub(crate) struct PlannedCopies {
+    pub(crate) list: Vec<PlannedCopy>,
+    pub(crate) saved: Bytes,
 }
 
 impl PlannedCopies {
@@ -42,8 +39,7 @@ impl PlannedCopies {
     }
 
     /// The bytes that are copied, all together.
-    #[must_use]
-    pub fn size(&self) -> Bytes {
+    pub(crate) fn size(&self) -> Bytes {
         self.list.iter().map(|copy| copy.size).fold(0, Bytes::saturating_add)
     }
 }

@@ -22,7 +22,8 @@ mod scope;
 pub(crate) mod step_memory;
 mod windows;
 
-pub use copies::{PlannedCopies, PlannedCopy};
+pub(crate) use copies::PlannedCopies;
+pub use copies::PlannedCopy;
 #[cfg(feature = "serde")]
 pub(crate) use file::PlanFile;
 pub(crate) use layout::Layout;

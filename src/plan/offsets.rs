@@ -57,19 +57,18 @@ impl Plan {
             let (expected, found) = (problem.len(), places.len());
             return Err(PlanError::OffsetCount { expected, found });
         }
-        let labels = problem.labels();
         let mut chunks = Vec::with_capacity(places.len());
         for (id, &place) in problem.ids().zip(places) {
             let (chunk, offset) = (problem.chunk(id), place.offset);
             let end = offset.checked_add(problem.padded_size(id));
             if end.and_then(|end| end.checked_add(problem.alignment())).is_none() {
-                let (chunk, size) = (labels.name(id), chunk.size);
+                let (chunk, size) = (problem.name(id), chunk.size);
                 return Err(PlanError::BeyondAddresses { chunk, size, offset });
             }
             let link = problem.link_in(id, |chunk| places[chunk.index()]);
             chunks.push(PlannedChunk {
-                id: labels.number(id),
-                name: labels.name(id).into(),
+                id: problem.number(id),
+                name: problem.name(id).into(),
                 size: chunk.size,
                 begin: chunk.begin,
                 end: chunk.end,

@@ -47,7 +47,7 @@ impl Plan {
         if constraints.own.iter().any(asks) {
             places.extend(self.chunks.iter().enumerate().map(|(at, chunk)| (chunk.id, at)));
         }
-        let place = |chunk: ChunkId| places.get(&problem.labels().number(chunk)).copied();
+        let place = |chunk: ChunkId| places.get(&problem.number(chunk)).copied();
         let of_chunks = || {
             let placed = problem.ids().zip(&constraints.own);
             placed.filter_map(|(chunk, asked)| Some((place(chunk)?, asked)))

@@ -26,8 +26,8 @@ pub struct Comparison {
     pub shared_objects_bound: Bytes,
     /// The total with one buffer per chunk, in bytes, as [`Plan::unshared_size`] counts it.
     pub unshared_size: Bytes,
-    /// A row per strategy, in the order of [`Strategy::ALL`].
-    pub rows: Vec<ComparisonRow>,
+    /// Each strategy with its result, or why it has none, in the order of [`Strategy::ALL`].
+    pub rows: Vec<(Strategy, Result<Measurement, LeftOut>)>,
     /// The result of [`Strategy::Best`] for a better order of the operators, if one was searched for.
     pub reordered: Option<Measurement>,
 }
@@ -40,16 +40,6 @@ impl Comparison {
         self.reordered = Some(Measurement::of(&found.plan, took));
         self
     }
-}
-
-/// The result of one strategy.
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct ComparisonRow {
-    /// The strategy.
-    pub strategy: Strategy,
-    /// Its result, or why it has none.
-    pub measurement: Result<Measurement, LeftOut>,
 }
 
 /// Why a strategy has no result.
@@ -97,7 +87,7 @@ impl Planner<'_> {
     /// use memplan::{Planner, networks};
     ///
     /// let comparison = Planner::new().compare(&networks::mobilenet_v2(1)?)?;
-    /// assert!(comparison.rows.iter().any(|row| row.measurement.is_ok()));
+    /// assert!(comparison.rows.iter().any(|(_, measurement)| measurement.is_ok()));
     /// # Ok::<(), memplan::PlanError>(())
     /// ```
     ///
@@ -147,7 +137,7 @@ impl Planner<'_> {
                     plan => Ok(Measurement::of(&plan?, start.elapsed())),
                 }
             };
-            rows.push(ComparisonRow { strategy, measurement });
+            rows.push((strategy, measurement));
         }
         let problem = &prepared.lowered.problem;
         Ok(Comparison {

@@ -72,13 +72,13 @@ impl Memories {
             problem.constraints().is_some_and(|constraints| constraints.of(chunk).pin.is_some())
         };
         if let Some((chunk, ..)) = pinned.iter().find(|(chunk, ..)| is_pinned(*chunk)) {
-            return Err(PlanError::PinnedTwice { name: problem.labels().name(*chunk) });
+            return Err(PlanError::PinnedTwice { name: problem.name(*chunk) });
         }
         let mut distinct = pinned.clone();
         distinct.sort_unstable();
         distinct.dedup();
         if let Some(pair) = distinct.windows(2).find(|pair| pair[0].0 == pair[1].0) {
-            return Err(PlanError::PinsDiffer { name: problem.labels().name(pair[0].0) });
+            return Err(PlanError::PinsDiffer { name: problem.name(pair[0].0) });
         }
         let traffic = input.sequence().map(|sequence| traffic(sequence, &places, problem.len()));
         let mut builder = problem.into_builder();
@@ -104,7 +104,7 @@ fn find(
 ) -> Result<(ChunkId, Bytes), PlanError> {
     let unknown = || PlanError::UnknownName { name: name.to_owned() };
     let Some(sequence) = input.sequence() else {
-        let chunk = problem.ids().find(|&chunk| problem.labels().name(chunk) == name);
+        let chunk = problem.ids().find(|&chunk| problem.name(chunk) == name);
         return chunk.map(|chunk| (chunk, 0)).ok_or_else(unknown);
     };
     match places[sequence.tensor_id(name).ok_or_else(unknown)?.index()] {

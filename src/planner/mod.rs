@@ -20,7 +20,7 @@ use tracing::{debug, info};
 
 pub use crate::search::{Conflict, conflict};
 pub use cache::PlanCache;
-pub use compare::{Comparison, ComparisonRow, LeftOut, Measurement};
+pub use compare::{Comparison, LeftOut, Measurement};
 pub use fit::PlanFit;
 pub use recomputed::{RecomputedFit, Recomputing};
 pub use reordered::ReorderedPlan;

@@ -150,7 +150,7 @@ impl Strategy {
         problem: &Problem,
         UnsupportedFeature { feature, chunk }: UnsupportedFeature,
     ) -> PlanError {
-        let chunk = chunk.map(|chunk| problem.labels().name(chunk));
+        let chunk = chunk.map(|chunk| problem.name(chunk));
         PlanError::Unsupported { strategy: self, feature, chunk }
     }
 }

@@ -347,13 +347,12 @@ impl ProblemBuilder {
             }
         };
         let refused = if bodies.is_some() { dropped.clone() } else { Vec::new() };
-        for dropped in dropped {
-            let request = self.requests[dropped.request];
+        for (request, reason) in dropped {
+            let request = self.requests[request];
             let Request { overwriter, overwritten, required, .. } = request;
             let writes = self.chunks[overwriter.index()].size > 0;
             let (overwriter, overwritten) =
                 (self.labels.name(overwriter), self.labels.name(overwritten));
-            let reason = dropped.reason;
             // An update without bytes writes nothing, so it is always accepted. Of a request stated twice, one is
             // rejected, but the link exists.
             if required && writes && !links.is_accepted(&request) {
@@ -418,8 +417,7 @@ impl ProblemBuilder {
             let reason = format!("the pins of '{first}' and '{second}' put them on the same bytes");
             return Err(ProblemError::Pins { chunk: second, reason });
         }
-        let dropped = refused.into_iter().map(|(request, reason)| Rejected { request, reason });
-        Ok((Links::of(bodies.links.clone()), dropped.collect(), bodies))
+        Ok((Links::of(bodies.links.clone()), refused, bodies))
     }
 
     fn check_chunks(&self) -> Result<(), ProblemError> {

@@ -128,13 +128,13 @@ impl Problem {
 
     /// The places of the requests that are not accepted.
     pub(crate) fn lost_requests(&self) -> BTreeSet<usize> {
-        self.refused().into_iter().map(|dropped| dropped.request).collect()
+        self.refused().into_iter().map(|(request, _)| request).collect()
     }
 
     /// The requests that are not accepted, but were before.
     pub(crate) fn lost_since(&self, before: &BTreeSet<usize>) -> Vec<(Request, RejectReason)> {
-        let now = self.refused().into_iter().filter(|one| !before.contains(&one.request));
-        now.map(|one| (self.requests()[one.request], one.reason)).collect()
+        let now = self.refused().into_iter().filter(|(request, _)| !before.contains(request));
+        now.map(|(request, reason)| (self.requests()[request], reason)).collect()
     }
 
     /// The number of streams.

@@ -1,6 +1,6 @@
 //! The names and ids of chunks in messages and files. Planners never read them.
 
-use crate::problem::ChunkId;
+use crate::problem::{ChunkId, Problem};
 
 /// The ids by which the caller's file or program identifies the chunks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -38,8 +38,7 @@ impl Ids {
 
 /// The ids and names of chunks; takes no memory per chunk if there are neither.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Labels {
+pub(crate) struct Labels {
     /// The ids: one for each chunk, or [`Ids::Positions`].
     pub(crate) ids: Ids,
     /// The names; as many as there are chunks, or empty. An empty name stands for the id.
@@ -47,6 +46,30 @@ pub struct Labels {
 }
 
 impl Labels {
+    pub(crate) fn number(&self, chunk: ChunkId) -> u64 {
+        match &self.ids {
+            Ids::Numbers(numbers) => numbers[chunk.index()],
+            Ids::Positions | Ids::Texts(_) => u64::from(chunk.0),
+        }
+    }
+
+    pub(crate) fn id(&self, chunk: ChunkId) -> String {
+        match &self.ids {
+            Ids::Texts(texts) => texts[chunk.index()].to_string(),
+            Ids::Positions | Ids::Numbers(_) => self.number(chunk).to_string(),
+        }
+    }
+
+    pub(crate) fn own_name(&self, chunk: ChunkId) -> Option<&str> {
+        self.names.get(chunk.index()).map(AsRef::as_ref).filter(|name| !name.is_empty())
+    }
+
+    pub(crate) fn name(&self, chunk: ChunkId) -> String {
+        self.own_name(chunk).map_or_else(|| self.id(chunk), str::to_owned)
+    }
+}
+
+impl Problem {
     /// The id of a chunk as a number.
     ///
     /// # Panics
@@ -54,10 +77,7 @@ impl Labels {
     /// If the id belongs to another problem with more chunks.
     #[must_use]
     pub fn number(&self, chunk: ChunkId) -> u64 {
-        match &self.ids {
-            Ids::Numbers(numbers) => numbers[chunk.index()],
-            Ids::Positions | Ids::Texts(_) => u64::from(chunk.0),
-        }
+        self.labels().number(chunk)
     }
 
     /// The id of a chunk as written in its input.
@@ -67,16 +87,13 @@ impl Labels {
     /// If the id belongs to another problem with more chunks.
     #[must_use]
     pub fn id(&self, chunk: ChunkId) -> String {
-        match &self.ids {
-            Ids::Texts(texts) => texts[chunk.index()].to_string(),
-            Ids::Positions | Ids::Numbers(_) => self.number(chunk).to_string(),
-        }
+        self.labels().id(chunk)
     }
 
     /// The name of a chunk, if it has one of its own.
     #[must_use]
     pub fn own_name(&self, chunk: ChunkId) -> Option<&str> {
-        self.names.get(chunk.index()).map(AsRef::as_ref).filter(|name| !name.is_empty())
+        self.labels().own_name(chunk)
     }
 
     /// The name of a chunk for messages: its own, or its id if it has none.
@@ -86,6 +103,6 @@ impl Labels {
     /// If the id belongs to another problem with more chunks.
     #[must_use]
     pub fn name(&self, chunk: ChunkId) -> String {
-        self.own_name(chunk).map_or_else(|| self.id(chunk), str::to_owned)
+        self.labels().name(chunk)
     }
 }

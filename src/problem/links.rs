@@ -163,15 +163,8 @@ impl fmt::Display for RejectReason {
     }
 }
 
-/// A request that was not accepted, with the reason.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Rejected {
-    /// The request, by its index in the list given.
-    pub request: usize,
-    /// Why it was rejected.
-    pub reason: RejectReason,
-}
+/// A request that was not accepted, by its index in the list given, with the reason.
+pub(crate) type Rejected = (usize, RejectReason);
 
 /// The accepted links of a problem.
 ///
@@ -217,12 +210,12 @@ impl Links {
                 })
             });
             if let Some(reason) = reason {
-                dropped.push(Rejected { request: index, reason });
+                dropped.push((index, reason));
                 continue;
             }
             if let Some(present) = present {
                 taken[requests[present].overwriter.index()] = None;
-                dropped.push(Rejected { request: present, reason: RejectReason::Displaced });
+                dropped.push((present, RejectReason::Displaced));
             }
             taken[overwriter.index()] = Some(index);
             overwriters[overwritten.index()] = Some(overwriter);

@@ -39,15 +39,15 @@ mod unconstrained;
 pub use bound::Bound;
 pub(crate) use bound::LiveWeight;
 pub use builder::ProblemBuilder;
-pub use constraints::{Clock, Feature, Part, Place, Pool, PoolId, Window};
+pub use constraints::{Clock, Feature, Part, Place, Pool, PoolId};
 pub(crate) use error::ProblemError;
 #[cfg(feature = "serde")]
 pub(crate) use file::ProblemFile;
 pub use footprint::Segment;
 pub(crate) use gather::Gathered;
-pub(crate) use labels::Ids;
-pub use labels::Labels;
-pub use links::{Link, RejectReason, Rejected, Request};
+pub(crate) use labels::{Ids, Labels};
+pub(crate) use links::Rejected;
+pub use links::{Link, RejectReason, Request};
 
 use std::sync::{Arc, OnceLock};
 
@@ -262,20 +262,19 @@ impl Problem {
         self.requests.iter().copied().filter(|request| self.links.is_accepted(request))
     }
 
-    /// The requests that are not accepted, with the reasons, by request.
+    /// The requests that are not accepted, by their index in [`requests`](Self::requests), with the reasons.
     #[must_use]
-    pub fn refused(&self) -> Vec<Rejected> {
+    pub fn refused(&self) -> Vec<(usize, RejectReason)> {
         if let Some(extra) = &self.extra {
             return extra.refused.clone();
         }
         let (_, mut dropped) = Links::resolve(&self.chunks, &self.requests);
-        dropped.sort_by_key(|dropped| dropped.request);
+        dropped.sort_by_key(|&(request, _)| request);
         dropped
     }
 
     /// The names and ids of the chunks in messages and files.
-    #[must_use]
-    pub fn labels(&self) -> &Labels {
+    pub(crate) fn labels(&self) -> &Labels {
         &self.labels
     }
 

@@ -3,6 +3,7 @@
 use std::{fmt::Write, time::Duration};
 
 use crate::{
+    Strategy,
     planner::{Comparison, LeftOut, Measurement},
     report::{Size, fit::WIDTH, printable},
 };
@@ -20,7 +21,7 @@ pub fn comparison(name: &str, comparison: &Comparison) -> String {
         let ratio = ratio(bytes, comparison);
         let _ = writeln!(text, "  {what:<NAME$}{:>SIZE$}{ratio:>9}", format!("{:#}", Size(bytes)));
     }
-    let named = comparison.rows.iter().map(|row| (row.strategy.name(), row.measurement));
+    let named = comparison.rows.iter().map(|&(strategy, outcome)| (strategy.name(), outcome));
     let reordered = comparison.reordered.map(|outcome| (REORDERED, Ok(outcome)));
     let mut rows: Vec<(&str, Result<Measurement, LeftOut>)> = named.chain(reordered).collect();
     rows.sort_by_key(|(_, outcome)| outcome.map_or(u64::MAX, |outcome| outcome.pool_size));
@@ -86,10 +87,10 @@ pub fn comparisons(inputs: &[(String, Comparison)]) -> String {
                 let _ = write!(text, "{:>CELL$}", format!("({number})"));
             }
             for &row in &rows {
-                let name = columns.first().map(|(_, comparison)| comparison.rows[row].strategy);
-                let _ = write!(text, "\n{:<STRATEGY$}", name.map_or("", crate::Strategy::name));
+                let name = columns.first().map(|(_, comparison)| comparison.rows[row].0);
+                let _ = write!(text, "\n{:<STRATEGY$}", name.map_or("", Strategy::name));
                 for (_, comparison) in columns {
-                    let cell = match &comparison.rows[row].measurement {
+                    let cell = match &comparison.rows[row].1 {
                         Ok(measured) => cell(measured, comparison),
                         Err(left_out) => left_out.to_string(),
                     };
@@ -117,17 +118,16 @@ pub fn comparisons(inputs: &[(String, Comparison)]) -> String {
 #[cfg(feature = "files")]
 #[must_use]
 pub fn comparisons_json(inputs: &[(String, Comparison)]) -> serde_json::Value {
-    use crate::planner::ComparisonRow;
     use serde_json::json;
     let outcome = |outcome: &Measurement| json!({"pool_size": outcome.pool_size, "seconds": outcome.took.as_secs_f64()});
-    let entry = |entry: &ComparisonRow| match entry.measurement {
-        Err(LeftOut::TooSlow) => json!({"strategy": entry.strategy.name(), "too_slow": true}),
-        Err(LeftOut::Stopped) => json!({"strategy": entry.strategy.name(), "stopped": true}),
-        Err(LeftOut::TooLarge) => json!({"strategy": entry.strategy.name(), "too_large": true}),
-        Err(LeftOut::Unsupported) => json!({"strategy": entry.strategy.name(), "not_known": true}),
+    let entry = |&(strategy, outcome): &(Strategy, Result<Measurement, LeftOut>)| match outcome {
+        Err(LeftOut::TooSlow) => json!({"strategy": strategy.name(), "too_slow": true}),
+        Err(LeftOut::Stopped) => json!({"strategy": strategy.name(), "stopped": true}),
+        Err(LeftOut::TooLarge) => json!({"strategy": strategy.name(), "too_large": true}),
+        Err(LeftOut::Unsupported) => json!({"strategy": strategy.name(), "not_known": true}),
         Ok(outcome) => json!({
-            "strategy": entry.strategy.name(),
-            "winner": outcome.winner.map(crate::Strategy::name),
+            "strategy": strategy.name(),
+            "winner": outcome.winner.map(Strategy::name),
             "pool_size": outcome.pool_size,
             "seconds": outcome.took.as_secs_f64(),
             "objects": outcome.objects,
@@ -170,7 +170,7 @@ fn ratio(bytes: u64, comparison: &Comparison) -> String {
 fn mean_log(inputs: &[(String, Comparison)], row: usize) -> f64 {
     inputs
         .iter()
-        .map(|(_, comparison)| match comparison.rows[row].measurement {
+        .map(|(_, comparison)| match comparison.rows[row].1 {
             Ok(measured) => quotient(measured.pool_size, comparison).ln(),
             Err(_) => f64::INFINITY,
         })

@@ -30,14 +30,13 @@ pub fn conflict(
     text.push_str(&wrapped(&format!("It does not fit into {}: {count}.", Size(capacity)), 0));
     let mut roots = conflict.roots.clone();
     roots.sort_by_key(|&root| Reverse(problem.padded_size(root)));
-    let labels = problem.labels();
     for &root in &roots {
         let outline = problem.bounding_box(root);
         let overwritten = problem.overwriter(root).is_some();
         let over = if overwritten { ", with what is written over it" } else { "" };
         text.push_str(&line(vec![
             fit::text(format!("  {:>10}  ", format!("{:#}", Size(problem.padded_size(root))))),
-            fit::name(printable(&labels.name(root)).into_owned()),
+            fit::name(printable(&problem.name(root)).into_owned()),
             fit::text(format!(", {}{over}", lifetime(outline.begin, outline.end))),
         ]));
     }

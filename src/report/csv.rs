@@ -25,7 +25,7 @@ pub fn write_plan_csv(
     let mut writer = writer(out);
     writer.write_record(["id", "lower", "upper", "size", "offset"]).map_err(as_io)?;
     for (at, chunk) in plan.chunks.iter().enumerate() {
-        let in_problem = |problem: &Problem| problem.labels().id(ChunkId::from_index(at));
+        let in_problem = |problem: &Problem| problem.id(ChunkId::from_index(at));
         let id = problem.map_or_else(|| chunk.id.to_string(), in_problem);
         let [begin, end] = times(problem, at, chunk.begin..chunk.end);
         let [size, offset] = [chunk.size, chunk.offset].map(|bytes| bytes.to_string());
@@ -64,7 +64,7 @@ pub fn write_problem_csv(out: impl io::Write, problem: &Problem) -> io::Result<(
         let values =
             [alignment.to_string(), own.map(gaps).unwrap_or_default(), pin.unwrap_or_default()];
         let values = values.into_iter().zip(&optional).filter(|(_, (_, is_needed))| *is_needed);
-        let fields = std::iter::once(problem.labels().id(id)).chain(times);
+        let fields = std::iter::once(problem.id(id)).chain(times);
         let fields = fields.chain([chunk.size.to_string()]).chain(values.map(|(value, _)| value));
         writer.write_record(fields).map_err(as_io)?;
     }

@@ -15,7 +15,7 @@ use crate::{
 pub(super) fn check(input: InputRef<'_>, plan: &Plan) -> Vec<Violation> {
     let parts: HashSet<(String, String, Bytes)> = match input {
         InputRef::Problem(problem) if !plan.copies.list.is_empty() => {
-            let name = |chunk: ChunkId| problem.labels().name(chunk);
+            let name = |chunk: ChunkId| problem.name(chunk);
             let parts = problem.optional_parts().iter();
             parts
                 .map(|one| (name(one.whole), name(one.part), problem.chunk(one.part).size))

@@ -69,7 +69,7 @@ impl<'a> Facts<'a> {
     }
 
     pub(super) fn name(&self, chunk: ChunkId) -> String {
-        self.problem.labels().name(chunk)
+        self.problem.name(chunk)
     }
 
     pub(super) fn pool(&self, pool: usize) -> &'a Pool {

@@ -266,7 +266,7 @@ pub fn one_more_operator_never_reduces_live_bytes(random: &mut Unstructured<'_>)
         let least = planner.content_bound(&sequence).unwrap().unwrap_or(0);
         assert!(after.pool_size() >= least.min(before.lower_bound()));
         // What is copied has a buffer of its own.
-        let is_copied = !(before.copies().list.is_empty() && after.copies().list.is_empty());
+        let is_copied = !(before.copies().is_empty() && after.copies().is_empty());
         assert!(is_copied || after.naive_size() == before.naive_size() + size);
     }
     Ok(())
@@ -335,8 +335,7 @@ fn are_read_or_refused(bytes: &[u8], format: Format, options: &ImportOptions) {
 
 /// Converts text ids to names, because JSON has only numbers as ids.
 fn with_number_ids(problem: &Problem) -> bool {
-    let labels = problem.labels();
-    problem.ids().all(|id| labels.number(id).to_string() == labels.id(id))
+    problem.ids().all(|id| problem.number(id).to_string() == problem.id(id))
 }
 
 fn draw(plan: &Plan) {

@@ -29,8 +29,7 @@ fn a_whole_is_not_written_over_its_part() {
     let (inner, part, whole) =
         (builder.chunk(0..2, 1), builder.chunk(0..3, 2), builder.chunk(1..3, 4));
     builder.part(inner, part, 1).part(part, whole, 2).request(Request::overlap(whole, inner, 3));
-    let refused = builder.build().unwrap().refused()[0];
-    assert_eq!((refused.request, refused.reason), (0, RejectReason::PartOfTheOther));
+    assert_eq!(builder.build().unwrap().refused()[0], (0, RejectReason::PartOfTheOther));
 }
 
 /// Each is made in the only step of the other, so the rules of time alone would let each overwrite
@@ -45,8 +44,7 @@ fn two_chunks_on_streams_do_not_overwrite_each_other() {
     }
     builder.overwrite(a, b, 0).overwrite(b, a, 0);
     let problem = builder.build().unwrap();
-    let refused: Vec<_> = problem.refused().iter().map(|one| (one.request, one.reason)).collect();
-    assert_eq!(refused, [(1, RejectReason::NotBefore)]);
+    assert_eq!(problem.refused(), [(1, RejectReason::NotBefore)]);
     assert_eq!(problem.lower_bound().bytes, 8);
 }
 
@@ -72,7 +70,7 @@ fn an_unread_overwriter_destroys_no_part() {
     let (p, w, o) = (builder.chunk(0..4, 8), builder.chunk(1..3, 16), builder.chunk(2..3, 16));
     builder.part(p, w, 0).overwrite(o, w, 0);
     let problem = builder.build().unwrap();
-    let refused: Vec<_> = problem.refused().iter().map(|one| one.reason).collect();
+    let refused: Vec<_> = problem.refused().iter().map(|one| one.1).collect();
     assert_eq!(refused, [RejectReason::Clash]);
     let plan = Plan::from_offsets(&problem, &[0, 0, 16]).unwrap();
     assert_eq!(verify(&problem, &plan), []);
@@ -142,7 +140,7 @@ fn a_chunk_that_begins_later_is_not_overwritten() {
     let Err(ProblemError::RequiredOverwrite { reason, .. }) = required else { panic!() };
     assert_eq!(reason, RejectReason::NotBefore);
     let problem = builder.overwrite(y, x, 0).build().unwrap();
-    assert_eq!(problem.refused()[0].reason, RejectReason::NotBefore);
+    assert_eq!(problem.refused()[0].1, RejectReason::NotBefore);
     let mut wrong = Plan::from_offsets(&problem, &[0, 0, 0]).unwrap();
     wrong.chunks_mut()[2].overwrites = Some(PlannedLink::new(1, 0));
     assert!(!verify(&problem, &wrong).is_empty());
@@ -161,7 +159,7 @@ fn a_chunk_is_not_overwritten_if_clocks_contradict_each_other() {
     assert_eq!(right.unwrap().refused(), []);
     builder.clocks(z, [1, 1].into(), [2, 1].into(), 0).overwrite(y, x, 0);
     let problem = builder.build().unwrap();
-    assert_eq!(problem.refused()[0].reason, RejectReason::ClocksContradict);
+    assert_eq!(problem.refused()[0].1, RejectReason::ClocksContradict);
     let mut wrong = Plan::from_offsets(&problem, &[0, 0, 0]).unwrap();
     wrong.chunks_mut()[1].overwrites = Some(PlannedLink::new(0, 0));
     let words: Vec<String> = verify(&problem, &wrong).iter().map(ToString::to_string).collect();
@@ -177,7 +175,7 @@ fn an_optional_overwrite_that_contradicts_pins_is_dropped() {
     let last = builder.chunk(1..3, 4);
     builder.pin(first, pool, 4).pin(last, pool, 4).overwrite(last, middle, 0);
     let problem = builder.build().unwrap();
-    assert_eq!(problem.refused()[0].reason, RejectReason::Pins);
+    assert_eq!(problem.refused()[0].1, RejectReason::Pins);
     let plan = Planner::new().plan(&problem).unwrap();
     assert_eq!((plan.pool_size(), verify(&problem, &plan)), (8, vec![]));
     builder.request(Request::new(last, middle, 0).required(true));
@@ -197,8 +195,7 @@ fn an_overwrite_that_contradicts_what_another_one_pins_is_dropped() {
     builder.pin(new, pool, 0).pin(inner, pool, 4);
     builder.overwrite(new, old, 0).overwrite(inner, wide, 4);
     let problem = builder.build().unwrap();
-    let refused: Vec<_> = problem.refused().iter().map(|one| (one.request, one.reason)).collect();
-    assert_eq!(refused, [(1, RejectReason::Pins)]);
+    assert_eq!(problem.refused(), [(1, RejectReason::Pins)]);
     let plan = Planner::new().plan(&problem).unwrap();
     assert_eq!((plan.pool_size(), verify(&problem, &plan)), (12, vec![]));
 }
@@ -218,8 +215,7 @@ fn pins_that_need_an_overwrite_are_kept() {
         builder.request(Request::new(new, old, 0).required(true));
     }
     let problem = builder.build().unwrap();
-    let refused: Vec<_> = problem.refused().iter().map(|one| (one.request, one.reason)).collect();
-    assert_eq!(refused, [(0, RejectReason::Displaced)]);
+    assert_eq!(problem.refused(), [(0, RejectReason::Displaced)]);
     assert_eq!(Planner::new().plan(&problem).unwrap().pool_size(), 8);
 }
 
@@ -249,8 +245,7 @@ fn a_required_overwrite_goes_before_an_optional_one(#[case] has_pool: bool) {
     builder.overwrite(new, a, 0).request(Request::new(new, b, 0).required(true));
     let problem = builder.build().unwrap();
     assert_eq!(problem.link(new).map(|link| link.overwritten), Some(b));
-    let refused: Vec<_> = problem.refused().iter().map(|one| (one.request, one.reason)).collect();
-    assert_eq!(refused, [(0, RejectReason::OverwritesAnother)]);
+    assert_eq!(problem.refused(), [(0, RejectReason::OverwritesAnother)]);
 }
 
 /// Nothing can be written over a chunk without bytes.

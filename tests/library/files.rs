@@ -99,7 +99,7 @@ fn every_dialect_says_the_same(#[case] text: &str) {
     let problem = read_csv(text);
     let chunks: Vec<_> = problem.chunks().iter().map(|c| (c.begin, c.end, c.size)).collect();
     assert_eq!(chunks, [(0, 3, 4), (3, 9, 4)]);
-    assert_eq!(problem.labels().id(ChunkId(1)), "b2");
+    assert_eq!(problem.id(ChunkId(1)), "b2");
     assert_eq!(problem.alignment(), 1);
 }
 
@@ -164,9 +164,9 @@ fn ids_are_numbers_if_all_are_written_as_numbers(#[case] ids: [&str; 3], #[case]
     let lines = ids.map(|id| format!("{id},0,1,1\n")).concat();
     let problem = read_csv(&format!("id,lower,upper,size\n{lines}"));
     // Texts have their positions as numbers.
-    let numbered = |id| problem.labels().number(id).to_string() == problem.labels().id(id);
+    let numbered = |id| problem.number(id).to_string() == problem.id(id);
     assert_eq!(problem.ids().all(numbered), numbers);
-    assert_eq!(problem.ids().map(|id| problem.labels().id(id)).collect::<Vec<_>>(), ids);
+    assert_eq!(problem.ids().map(|id| problem.id(id)).collect::<Vec<_>>(), ids);
 }
 
 #[test]

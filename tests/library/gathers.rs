@@ -424,14 +424,14 @@ fn compare_gathers_as_plan_does() {
         let planner = Planner::new().lowering(lowering);
         let comparison = planner.compare(&sequence).unwrap();
         assert_eq!(comparison.lower_bound, if gathers { 16 } else { 32 });
-        for row in &comparison.rows {
-            let plan = planner.clone().strategy(row.strategy).plan(&sequence).unwrap();
-            assert_eq!(row.measurement.map(|one| one.pool_size), Ok(plan.pool_size()), "{gathers}");
+        for (strategy, measurement) in &comparison.rows {
+            let plan = planner.clone().strategy(*strategy).plan(&sequence).unwrap();
+            assert_eq!(measurement.map(|one| one.pool_size), Ok(plan.pool_size()), "{gathers}");
         }
         let limits = memplan::Limits::default().time(std::time::Duration::from_mins(1));
         let limited = planner.limits(limits).compare(&sequence).unwrap();
         let pools = |of: &memplan::planner::Comparison| -> Vec<_> {
-            of.rows.iter().map(|row| row.measurement.map(|one| one.pool_size)).collect()
+            of.rows.iter().map(|(_, measurement)| measurement.map(|one| one.pool_size)).collect()
         };
         assert_eq!(pools(&limited), pools(&comparison));
     }

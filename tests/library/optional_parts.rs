@@ -107,7 +107,7 @@ fn the_pool_is_the_smallest_of_all_choices() {
         let found = (plan.pool_size(), plan.proven_optimal(), plan.scope());
         assert_eq!(found, (smallest, true, Scope::AllChoices), "{number}\n{}", text());
         inside += plan.parts().len();
-        copied += plan.copies().list.len();
+        copied += plan.copies().len();
         let places: Vec<_> =
             plan.chunks().iter().map(|chunk| Place::new(PoolId(0), chunk.offset)).collect();
         let placed = Plan::from_places(&problem, &places).unwrap();

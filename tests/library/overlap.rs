@@ -281,10 +281,7 @@ fn a_body_that_fits_nowhere_is_not_made() {
     let output = problem.chunk(1..3, 24);
     problem.request(Request::overlap(output, input, 14));
     let problem = problem.build().unwrap();
-    assert_eq!(
-        problem.refused().first().map(|dropped| dropped.reason),
-        Some(RejectReason::TooLarge)
-    );
+    assert_eq!(problem.refused().first().map(|dropped| dropped.1), Some(RejectReason::TooLarge));
 }
 
 /// Other overlaps may lead to a smaller pool, so only the bytes that all of them need refute a capacity.

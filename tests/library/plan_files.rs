@@ -168,13 +168,12 @@ fn every_key_of_a_plan_of_a_problem() {
 
 /// The places that a plan gives, by the position of the chunk in the problem.
 fn spots(problem: &Problem, plan: &Plan) -> Vec<Spot> {
-    let labels = problem.labels();
     let place = |id: u64| plan.chunks().iter().position(|chunk| chunk.id == id).unwrap();
-    let position = |id: u64| problem.ids().position(|chunk| labels.number(chunk) == id).unwrap();
+    let position = |id: u64| problem.ids().position(|chunk| problem.number(chunk) == id).unwrap();
     problem
         .ids()
         .map(|chunk| {
-            let planned = &plan.chunks()[place(labels.number(chunk))];
+            let planned = &plan.chunks()[place(problem.number(chunk))];
             let over = planned.overwrites.filter(|_| planned.size > 0);
             Spot {
                 pool: planned.pool,

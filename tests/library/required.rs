@@ -172,8 +172,8 @@ fn what_is_required_of_parts_is_lowered_byte_by_byte() {
     let lowered = lower(&sequence, LoweringOptions::default()).unwrap();
     assert_eq!(lowered.problem.lower_bound().bytes, 72);
     let comparison = Planner::new().compare(&sequence).unwrap();
-    let best = comparison.rows.iter().find(|row| row.strategy == Strategy::Best).unwrap();
-    assert_eq!(best.measurement.map(|one| one.pool_size), Ok(72));
+    let best = comparison.rows.iter().find(|(strategy, _)| *strategy == Strategy::Best).unwrap();
+    assert_eq!(best.1.map(|one| one.pool_size), Ok(72));
     let reordered = Planner::new().reorder(&sequence, memplan::order::default_limits());
     assert!(reordered.is_ok(), "{reordered:?}");
     let error = Planner::new().strategy(Strategy::Pushdown).plan(&sequence).unwrap_err();

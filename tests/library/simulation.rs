@@ -202,7 +202,7 @@ fn every_plan_of_a_problem_verifies() {
             let Ok(problem) = serde_json::from_str::<Problem>(&text) else { return Ok(()) };
             problem
         };
-        let names: Vec<String> = problem.ids().map(|chunk| problem.labels().name(chunk)).collect();
+        let names: Vec<String> = problem.ids().map(|chunk| problem.name(chunk)).collect();
         for _ in 0..4 {
             let least = (problem.alignment(), problem.padding());
             let planner = planner(random, &names, least, &mut tally)?;

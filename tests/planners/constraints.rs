@@ -61,7 +61,7 @@ fn errors_and_refusals_are_the_recorded_ones() {
                 let refused: Vec<Value> = problem
                     .refused()
                     .iter()
-                    .map(|d| serde_json::json!([d.request, format!("{:?}", d.reason)]))
+                    .map(|(request, reason)| serde_json::json!([request, format!("{reason:?}")]))
                     .collect();
                 if case.get("refused").is_some() && Value::Array(refused.clone()) != case["refused"]
                 {

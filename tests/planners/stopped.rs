@@ -93,8 +93,8 @@ fn a_body_that_is_stopped_is_no_fault_of_the_body() {
 }
 
 fn reasons(comparison: &Comparison) -> impl Fn(Strategy) -> Option<LeftOut> {
-    let row = |strategy| comparison.rows.iter().find(move |row| row.strategy == strategy).unwrap();
-    move |strategy| row(strategy).measurement.err()
+    let row = |strategy| comparison.rows.iter().find(move |row| row.0 == strategy).unwrap();
+    move |strategy| row(strategy).1.err()
 }
 
 /// The first strategy searches and reports, and its caller has seen enough.

@@ -103,7 +103,7 @@ fn a_snapshot_has_chunks_of_one_device_with_lines_as_names() {
     let chunk = |at: usize| {
         let id = ChunkId::from_index(at);
         let chunk = problem.chunk(id);
-        (chunk.begin, chunk.end, chunk.size, problem.labels().name(id))
+        (chunk.begin, chunk.end, chunk.size, problem.name(id))
     };
     let chunks: Vec<_> = (0..problem.len()).map(chunk).collect();
     let named = |begin, end, size, name: &str| (begin, end, size, name.to_owned());

@@ -248,11 +248,10 @@ impl Problem {
     #[getter]
     fn refused(&self) -> Vec<Refused<i128>> {
         let requests = self.0.requests();
-        let refused = self.0.refused().into_iter().map(|dropped| {
-            let request = requests[dropped.request];
+        let refused = self.0.refused().into_iter().map(|(request, reason)| {
+            let request = requests[request];
             let offset = i128::from(request.offset) - i128::from(request.below);
-            let reason = dropped.reason.to_string();
-            (request.overwriter.0, request.overwritten.0, offset, reason)
+            (request.overwriter.0, request.overwritten.0, offset, reason.to_string())
         });
         refused.collect()
     }

@@ -57,12 +57,10 @@ pub(crate) fn sum(clock: &[Step]) -> Step {
 
 /// The bytes of a chunk that are needed in some steps, if not all are.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Window {
-    /// The steps.
-    pub steps: Range<Step>,
+pub(crate) struct Window {
+    pub(crate) steps: Range<Step>,
     /// The bytes, from the start of the chunk.
-    pub bytes: Range<Bytes>,
+    pub(crate) bytes: Range<Bytes>,
 }
 
 /// A chunk that lies inside a larger one, the whole, and shares its bytes there.
