@@ -5,8 +5,8 @@ use std::fs;
 use memplan::{
     Planner, Strategy,
     import::{
-        Format, ImportOptions, read_input,
-        recording::{Recording, RecordingError, is_recording, read},
+        Format, ImportError, ImportOptions, read_input,
+        recording::{Recording, is_recording, read},
     },
     problem::ChunkId,
     verify::verify,
@@ -150,7 +150,7 @@ fn the_buffers_of_xla_are_written_over_each_other_as_xla_does() {
     assert_eq!(recording.outside[1], ("parameters".to_owned(), 16_384));
     check(&recording);
     let without = read(&fixture("loop-buffer-assignment.txt"), Format::Xla, None);
-    assert!(matches!(without, Err(RecordingError::NoLiveRanges)));
+    assert!(matches!(without, Err(ImportError::NoLiveRanges)));
 }
 
 /// The arena of a program with three layers, and one of a condition with a moved result.

@@ -5,10 +5,7 @@ use std::collections::HashMap;
 
 use crate::{
     Bytes, Problem, Step,
-    import::{
-        Format,
-        recording::{Recording, RecordingError},
-    },
+    import::{Format, ImportError, recording::Recording},
 };
 
 /// A buffer.
@@ -38,7 +35,7 @@ pub(super) struct Memory {
 
 impl Memory {
     /// Makes chunks of the buffers.
-    pub(super) fn finish(self, buffers: Vec<Buffer>) -> Result<Recording, RecordingError> {
+    pub(super) fn finish(self, buffers: Vec<Buffer>) -> Result<Recording, ImportError> {
         let offsets = buffers.iter().map(|buffer| buffer.low).chain([self.max_alignment]);
         let alignment = 1 << offsets.map(Bytes::trailing_zeros).min().unwrap_or(0);
         let merged = Merged::of(buffers);

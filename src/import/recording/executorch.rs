@@ -6,14 +6,14 @@
 //! one time are one chunk, as in an update in place.
 
 use super::{
-    Recording, RecordingError,
+    Recording,
     buffers::{Buffer, Memory},
     choose,
 };
 use crate::{
     Bytes, Step,
     import::{
-        Format,
+        Format, ImportError,
         tflite::{TfliteError, flat},
     },
 };
@@ -29,12 +29,6 @@ const DELEGATE: u8 = 2;
 const MOVE: u8 = 3;
 const JUMP: u8 = 4;
 const FREE: u8 = 5;
-
-impl From<TfliteError> for RecordingError {
-    fn from(error: TfliteError) -> Self {
-        Self::Damaged(error)
-    }
-}
 
 /// A value of a method.
 #[derive(Default)]
@@ -61,9 +55,16 @@ struct Method {
     delegates: u64,
 }
 
-pub(super) fn read(bytes: &[u8], device: Option<&str>) -> Result<Recording, RecordingError> {
+pub(super) fn read(bytes: &[u8], device: Option<&str>) -> Result<Recording, ImportError> {
+    read_program(bytes, device).map_err(|error| match error {
+        ImportError::Tflite(error) => ImportError::DamagedPte(error),
+        error => error,
+    })
+}
+
+fn read_program(bytes: &[u8], device: Option<&str>) -> Result<Recording, ImportError> {
     if bytes.get(4..8) != Some(b"ET12") {
-        return Err(RecordingError::NotPte);
+        return Err(ImportError::NotPte);
     }
     let file = flat::File::unchecked(bytes);
     let mut arenas = Vec::new();
@@ -89,9 +90,9 @@ pub(super) fn read(bytes: &[u8], device: Option<&str>) -> Result<Recording, Reco
 }
 
 /// Reads a method and follows its instructions.
-fn method(file: &flat::File<'_>, plan: &flat::Table<'_>) -> Result<Method, RecordingError> {
+fn method(file: &flat::File<'_>, plan: &flat::Table<'_>) -> Result<Method, ImportError> {
     let name = plan.text(0, "the name of a method")?;
-    let wrong = |what| RecordingError::Pte { place: format!("method '{name}'"), what };
+    let wrong = |what| ImportError::Pte { place: format!("method '{name}'"), what };
     let mut values = Vec::new();
     for value in plan.tables(2, "the values")? {
         values.push(read_value(&value).map_err(|error| error.unwrap_or_else(|| wrong(SIZE)))?);
@@ -162,8 +163,8 @@ const VALUE: &str = "an instruction refers to a value or an operator that does n
 const OUTSIDE: &str = "a tensor lies outside its arena";
 
 /// Reads a value. Without an error of its own, the size or the type is wrong.
-fn read_value(value: &flat::Table<'_>) -> Result<Value, Option<RecordingError>> {
-    let failed = |error: TfliteError| Some(RecordingError::from(error));
+fn read_value(value: &flat::Table<'_>) -> Result<Value, Option<ImportError>> {
+    let failed = |error: TfliteError| Some(ImportError::from(error));
     let kind = value.u8(0, "a value").map_err(failed)?;
     let Some(content) = value.table(1, "a value").map_err(failed)? else {
         return Ok(Value::default());
@@ -246,7 +247,7 @@ impl Walk {
         kind: u8,
         call: &flat::Table<'_>,
         operators: &[String],
-    ) -> Result<Option<()>, RecordingError> {
+    ) -> Result<Option<()>, ImportError> {
         let number = |slot| {
             Ok::<_, TfliteError>(usize::try_from(call.i32_or(slot, 0, "an instruction")?).ok())
         };

@@ -5,8 +5,8 @@ use std::collections::{BTreeSet, HashMap};
 use crate::{
     Bytes, Problem, Step,
     import::{
-        Format,
-        recording::{Device, Recording, RecordingError, sites::Sites},
+        Format, ImportError,
+        recording::{Device, Recording, sites::Sites},
     },
     problem::align_up,
 };
@@ -122,7 +122,7 @@ impl Log {
         sites: &Sites,
         format: Format,
         alignment: Bytes,
-    ) -> Result<Recording, RecordingError> {
+    ) -> Result<Recording, ImportError> {
         self.allocations.sort_by_key(|allocation| allocation.begin);
         let last = self.events + 1;
         let mut problem = Problem::builder().alignment(alignment);

@@ -11,7 +11,6 @@
 
 mod any;
 mod buffers;
-mod error;
 #[cfg(feature = "tflite")]
 mod executorch;
 mod log;
@@ -21,11 +20,13 @@ mod torch_profile;
 mod torch_snapshot;
 mod xla;
 
-pub use error::RecordingError;
-
 use std::cmp::Reverse;
 
-use crate::{Bytes, Plan, PlanError, Problem, import::Format, problem::ChunkId};
+use crate::{
+    Bytes, Plan, PlanError, Problem,
+    import::{Format, ImportError},
+    problem::ChunkId,
+};
 
 /// The chunks of a recording of one device, and the facts about it that chunks do not have.
 #[derive(Clone, Debug, PartialEq)]
@@ -115,18 +116,14 @@ pub fn is_recording(bytes: &[u8], format: Format) -> bool {
 /// # Errors
 ///
 /// If the file is not a recording, or has no allocations of the device.
-pub fn read(
-    bytes: &[u8],
-    format: Format,
-    device: Option<&str>,
-) -> Result<Recording, RecordingError> {
+pub fn read(bytes: &[u8], format: Format, device: Option<&str>) -> Result<Recording, ImportError> {
     match format {
         Format::Pickle => torch_snapshot::read(bytes, device),
         Format::Xla => xla::read(bytes, device),
         #[cfg(feature = "tflite")]
         Format::Pte => executorch::read(bytes, device),
         #[cfg(not(feature = "tflite"))]
-        Format::Pte => Err(RecordingError::NoPte),
+        Format::Pte => Err(ImportError::NoPte),
         _ => torch_profile::read(bytes, device),
     }
 }
@@ -139,17 +136,17 @@ fn choose<T>(
     mut devices: Vec<Device<T>>,
     device: Option<&str>,
     remedy: &'static str,
-) -> Result<(T, String, Vec<String>), RecordingError> {
+) -> Result<(T, String, Vec<String>), ImportError> {
     // Of equal needs, the first one counts.
     let needs = devices.iter().enumerate().map(|(at, (_, bytes, _))| (*bytes, Reverse(at)));
     let Some((_, Reverse(largest))) = needs.max() else {
-        return Err(RecordingError::Empty { remedy });
+        return Err(ImportError::NothingRecorded { remedy });
     };
     let find = |device| devices.iter().position(|(name, ..)| name == device);
     let at = device.map_or(Some(largest), find).ok_or_else(|| {
         let known: Vec<&str> = devices.iter().map(|(name, ..)| &**name).collect();
         let (device, known) = (device.unwrap_or_default().to_owned(), known.join(", "));
-        RecordingError::UnknownDevice { device, known }
+        ImportError::UnknownDevice { device, known }
     })?;
     let (name, _, chosen) = devices.remove(at);
     Ok((chosen, name, devices.into_iter().map(|(name, ..)| name).collect()))

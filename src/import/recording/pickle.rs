@@ -5,7 +5,7 @@
 //! by number: what a pickle mentions many times is stored once, and what contains itself does no harm. Each
 //! instruction makes at most one value, so the memory used is in proportion to the size of the file.
 
-use super::RecordingError;
+use crate::import::ImportError;
 
 /// A value, or the number of a list, dictionary or text.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -30,7 +30,7 @@ pub(super) struct Pickle<'a> {
 }
 
 impl<'a> Pickle<'a> {
-    pub(super) fn read(bytes: &'a [u8]) -> Result<Self, RecordingError> {
+    pub(super) fn read(bytes: &'a [u8]) -> Result<Self, ImportError> {
         Machine::new(bytes).run()
     }
 
@@ -85,11 +85,11 @@ impl<'a> Machine<'a> {
         Self { bytes, at: 0, stack: Vec::new(), memo: Vec::new(), pickle }
     }
 
-    fn wrong(&self, what: impl Into<String>) -> RecordingError {
-        RecordingError::Pickle { at: self.at, what: what.into() }
+    fn wrong(&self, what: impl Into<String>) -> ImportError {
+        ImportError::Pickle { at: self.at, what: what.into() }
     }
 
-    fn take(&mut self, count: u64) -> Result<&'a [u8], RecordingError> {
+    fn take(&mut self, count: u64) -> Result<&'a [u8], ImportError> {
         let end = usize::try_from(count).ok().and_then(|count| self.at.checked_add(count));
         let taken = end.and_then(|end| self.bytes.get(self.at..end));
         let taken = taken.ok_or_else(|| self.wrong("the file ends too early"))?;
@@ -98,13 +98,13 @@ impl<'a> Machine<'a> {
     }
 
     /// Reads a little-endian number of at most 8 bytes.
-    fn unsigned(&mut self, bytes: u64) -> Result<u64, RecordingError> {
+    fn unsigned(&mut self, bytes: u64) -> Result<u64, ImportError> {
         let bytes = self.take(bytes)?;
         Ok(bytes.iter().rev().fold(0, |number, &byte| number << 8 | u64::from(byte)))
     }
 
     /// Reads a whole number in two's complement; longer ones than 64 bits are not needed.
-    fn whole(&mut self, count: u64) -> Result<Value, RecordingError> {
+    fn whole(&mut self, count: u64) -> Result<Value, ImportError> {
         if count > 8 {
             self.take(count)?;
             return Ok(Value::Other);
@@ -115,7 +115,7 @@ impl<'a> Machine<'a> {
         Ok(Value::Whole(if count == 0 { 0 } else { (unsigned << unused).cast_signed() >> unused }))
     }
 
-    fn text(&mut self, count: u64) -> Result<Value, RecordingError> {
+    fn text(&mut self, count: u64) -> Result<Value, ImportError> {
         let bytes = self.take(count)?;
         let text = std::str::from_utf8(bytes).map_err(|_| self.wrong("a text is not UTF-8"))?;
         let at = number(self.pickle.texts.len()).ok_or_else(|| self.wrong(TOO_LARGE))?;
@@ -123,19 +123,19 @@ impl<'a> Machine<'a> {
         Ok(Value::Text(at))
     }
 
-    fn list(&mut self, items: Vec<Value>) -> Result<Value, RecordingError> {
+    fn list(&mut self, items: Vec<Value>) -> Result<Value, ImportError> {
         let at = number(self.pickle.lists.len()).ok_or_else(|| self.wrong(TOO_LARGE))?;
         self.pickle.lists.push(items);
         Ok(Value::List(at))
     }
 
-    fn dict(&mut self) -> Result<Value, RecordingError> {
+    fn dict(&mut self) -> Result<Value, ImportError> {
         let at = number(self.pickle.dicts.len()).ok_or_else(|| self.wrong(TOO_LARGE))?;
         self.pickle.dicts.push(Vec::new());
         Ok(Value::Dict(at))
     }
 
-    fn pop(&mut self) -> Result<Value, RecordingError> {
+    fn pop(&mut self) -> Result<Value, ImportError> {
         match self.stack.pop() {
             Some(Value::Mark) | None => Err(self.wrong("an instruction has too few values")),
             Some(value) => Ok(value),
@@ -143,7 +143,7 @@ impl<'a> Machine<'a> {
     }
 
     /// Takes the values above the last mark, and the mark.
-    fn pop_marked(&mut self) -> Result<Vec<Value>, RecordingError> {
+    fn pop_marked(&mut self) -> Result<Vec<Value>, ImportError> {
         let mark = self.stack.iter().rposition(|value| *value == Value::Mark);
         let mark = mark.ok_or_else(|| self.wrong("an instruction has no mark"))?;
         let items = self.stack.split_off(mark + 1);
@@ -151,13 +151,13 @@ impl<'a> Machine<'a> {
         Ok(items)
     }
 
-    fn top(&mut self) -> Result<Value, RecordingError> {
+    fn top(&mut self) -> Result<Value, ImportError> {
         let value = self.pop()?;
         self.stack.push(value);
         Ok(value)
     }
 
-    fn append(&mut self, items: &[Value]) -> Result<(), RecordingError> {
+    fn append(&mut self, items: &[Value]) -> Result<(), ImportError> {
         match self.top()? {
             Value::List(at) => self.pickle.lists[at as usize].extend_from_slice(items),
             _ => return Err(self.wrong("items are added to a value that is no list")),
@@ -165,7 +165,7 @@ impl<'a> Machine<'a> {
         Ok(())
     }
 
-    fn set(&mut self, items: &[Value]) -> Result<(), RecordingError> {
+    fn set(&mut self, items: &[Value]) -> Result<(), ImportError> {
         let (pairs, rest) = items.as_chunks::<2>();
         match self.top()? {
             Value::Dict(at) if rest.is_empty() => {
@@ -177,7 +177,7 @@ impl<'a> Machine<'a> {
         Ok(())
     }
 
-    fn remember(&mut self, place: u64) -> Result<(), RecordingError> {
+    fn remember(&mut self, place: u64) -> Result<(), ImportError> {
         let value = self.top()?;
         // A writer counts places from 0, and each takes a byte at least.
         let place = usize::try_from(place).ok().filter(|&place| place < self.at);
@@ -187,12 +187,12 @@ impl<'a> Machine<'a> {
         Ok(())
     }
 
-    fn recall(&mut self, place: u64) -> Result<Value, RecordingError> {
+    fn recall(&mut self, place: u64) -> Result<Value, ImportError> {
         let known = usize::try_from(place).ok().and_then(|place| *self.memo.get(place)?);
         known.ok_or_else(|| self.wrong("a value is used that nobody has stored"))
     }
 
-    fn run(mut self) -> Result<Pickle<'a>, RecordingError> {
+    fn run(mut self) -> Result<Pickle<'a>, ImportError> {
         if self.bytes.first() != Some(&PROTO) {
             return Err(self.wrong("this is not a pickle of protocol 2 or later"));
         }
@@ -210,7 +210,7 @@ impl<'a> Machine<'a> {
     }
 
     /// Follows an instruction that makes no value of its own; returns whether it is one.
-    fn change(&mut self, instruction: u8) -> Result<bool, RecordingError> {
+    fn change(&mut self, instruction: u8) -> Result<bool, ImportError> {
         match instruction {
             PROTO => {
                 let version = self.unsigned(1)?;
@@ -256,7 +256,7 @@ impl<'a> Machine<'a> {
     }
 
     /// Makes the value of an instruction.
-    fn value(&mut self, instruction: u8) -> Result<Value, RecordingError> {
+    fn value(&mut self, instruction: u8) -> Result<Value, ImportError> {
         Ok(match instruction {
             b'(' => Value::Mark,
             b'N' | 0x88 | 0x89 => Value::Other,
@@ -316,7 +316,7 @@ impl<'a> Machine<'a> {
     }
 
     /// Skips bytes, which no snapshot needs.
-    fn bytes(&mut self, count: u64) -> Result<Value, RecordingError> {
+    fn bytes(&mut self, count: u64) -> Result<Value, ImportError> {
         self.take(count)?;
         Ok(Value::Other)
     }

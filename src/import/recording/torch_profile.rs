@@ -7,13 +7,16 @@ use std::{borrow::Cow, collections::BTreeMap};
 use serde::Deserialize;
 
 use super::{
-    Recording, RecordingError,
+    Recording,
     any::{Any, Memory},
     choose,
     log::{Log, Range},
     sites::Sites,
 };
-use crate::{Bytes, import::Format};
+use crate::{
+    Bytes,
+    import::{Format, ImportError},
+};
 
 const REMEDY: &str = "; record with torch.profiler.profile(profile_memory=True, with_stack=True) and write with export_chrome_trace(FILE)";
 /// The alignments of PyTorch's allocators, in bytes.
@@ -63,7 +66,7 @@ enum Moment {
     Memory(usize),
 }
 
-pub(super) fn read(bytes: &[u8], device: Option<&str>) -> Result<Recording, RecordingError> {
+pub(super) fn read(bytes: &[u8], device: Option<&str>) -> Result<Recording, ImportError> {
     let head = bytes.iter().find(|byte| !byte.is_ascii_whitespace());
     let events = match head {
         Some(b'[') => serde_json::from_slice(bytes)?,

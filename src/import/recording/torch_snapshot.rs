@@ -3,12 +3,15 @@
 use std::collections::HashMap;
 
 use super::{
-    Recording, RecordingError, choose,
+    Recording, choose,
     log::{Log, Range},
     pickle::{Pickle, Value},
     sites::{Line, Sites},
 };
-use crate::{Bytes, import::Format};
+use crate::{
+    Bytes,
+    import::{Format, ImportError},
+};
 
 /// The place of chunks without a stack that no event begins.
 const BEFORE: &str = "before the recording";
@@ -16,11 +19,11 @@ const BEFORE: &str = "before the recording";
 const ALIGNMENT: Bytes = 512;
 const REMEDY: &str = "; call torch.cuda.memory._record_memory_history() before the step";
 
-pub(super) fn read(bytes: &[u8], device: Option<&str>) -> Result<Recording, RecordingError> {
+pub(super) fn read(bytes: &[u8], device: Option<&str>) -> Result<Recording, ImportError> {
     let pickle = Pickle::read(bytes)?;
     let entry = |name: &'static str| match pickle.get(pickle.root, name) {
         value @ Value::List(_) => Ok(pickle.list(value)),
-        _ => Err(RecordingError::NotASnapshot { missing: name }),
+        _ => Err(ImportError::NotASnapshot { missing: name }),
     };
     let (segments, traces) = (entry("segments")?, entry("device_traces")?);
     let mut reader = Reader { pickle: &pickle, sites: Sites::default(), lines: HashMap::new() };
@@ -51,7 +54,7 @@ impl Reader<'_> {
         device: String,
         events: &[Value],
         segments: Vec<Value>,
-    ) -> Result<Log, RecordingError> {
+    ) -> Result<Log, ImportError> {
         let pickle = self.pickle;
         let mut log = Log::new(device);
         // The bytes reserved at the end, from which the events are followed back.
@@ -68,7 +71,7 @@ impl Reader<'_> {
                 _ => continue,
             };
             let needed = |missing| {
-                pickle.number(event, missing).ok_or_else(|| RecordingError::Event {
+                pickle.number(event, missing).ok_or_else(|| ImportError::Event {
                     event: number,
                     device: log.device.clone(),
                     missing,

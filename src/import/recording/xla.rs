@@ -6,11 +6,15 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::{
-    Recording, RecordingError,
+    Recording,
     buffers::{Buffer, Memory},
     choose,
 };
-use crate::{Bytes, Step, import::Format, problem::align_up};
+use crate::{
+    Bytes, Step,
+    import::{Format, ImportError},
+    problem::align_up,
+};
 
 /// The largest alignment that is assumed from offsets, in bytes.
 const MAX_ALIGNMENT: Bytes = 256;
@@ -47,10 +51,10 @@ struct Text {
     instructions: Step,
 }
 
-pub(super) fn read(bytes: &[u8], device: Option<&str>) -> Result<Recording, RecordingError> {
+pub(super) fn read(bytes: &[u8], device: Option<&str>) -> Result<Recording, ImportError> {
     let text = Text::read(bytes)?;
     if text.ranges.is_empty() {
-        return Err(RecordingError::NoLiveRanges);
+        return Err(ImportError::NoLiveRanges);
     }
     let last = text.ranges.values().map(|range| range.1).max().unwrap_or(0) + 1;
     let spaces = text.spaces.into_iter();
@@ -72,13 +76,13 @@ pub(super) fn read(bytes: &[u8], device: Option<&str>) -> Result<Recording, Reco
 }
 
 impl Text {
-    fn read(bytes: &[u8]) -> Result<Self, RecordingError> {
+    fn read(bytes: &[u8]) -> Result<Self, ImportError> {
         let mut text = Self::default();
         // The memory space of the allocation whose values follow, and its first byte; none for memory outside.
         let mut place: Option<(u64, Bytes)> = None;
         let mut section = Section::Other;
         for (number, line) in (1..).zip(bytes.split(|&byte| byte == b'\n')) {
-            let wrong = |what: &str| RecordingError::Xla { line: number, what: what.to_owned() };
+            let wrong = |what: &str| ImportError::Xla { line: number, what: what.to_owned() };
             let line = String::from_utf8_lossy(line);
             let line = line.trim_end();
             if let Some(rest) = line.strip_prefix("allocation ") {
