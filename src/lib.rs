@@ -92,7 +92,7 @@ pub use sequence::{
     declare::{Operator, Output},
     error::SequenceError,
 };
-pub use strategy::{Strategy, UnknownStrategy};
+pub use strategy::Strategy;
 
 /// A number of bytes: a size, an offset, an alignment.
 pub type Bytes = u64;

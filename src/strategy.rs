@@ -98,19 +98,13 @@ impl fmt::Display for Strategy {
     }
 }
 
-/// A name that belongs to no strategy.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no strategy is called '{0}'; the strategies are {all}", all = Strategy::ALL.iter().map(|s| s.name()).collect::<Vec<_>>().join(", "))]
-pub struct UnknownStrategy(pub String);
-
 impl FromStr for Strategy {
-    type Err = UnknownStrategy;
+    type Err = String;
 
-    fn from_str(name: &str) -> Result<Self, UnknownStrategy> {
-        Self::ALL
-            .iter()
-            .copied()
-            .find(|strategy| strategy.name() == name)
-            .ok_or_else(|| UnknownStrategy(name.to_owned()))
+    fn from_str(name: &str) -> Result<Self, String> {
+        Self::ALL.iter().copied().find(|strategy| strategy.name() == name).ok_or_else(|| {
+            let all: Vec<&str> = Self::ALL.iter().map(|strategy| strategy.name()).collect();
+            format!("no strategy is called '{name}'; the strategies are {}", all.join(", "))
+        })
     }
 }

@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use memplan::{
-    Input, Plan, PlanError,
+    Bytes, Input, Plan, PlanError,
     import::{ImportOptions, InPlace, Kernels, tflite::TfliteOptions},
-    report::{self, Advice},
+    report::{self, Change},
 };
 
 use crate::{
@@ -21,7 +21,7 @@ pub(crate) fn advice(
     args: &ExplainArgs,
     input: &Input,
     plan: &Plan,
-) -> Result<Vec<Advice>, Failure> {
+) -> Result<Vec<(Change, Bytes)>, Failure> {
     let path = args.input.as_deref();
     let Input::Sequence(sequence) = input else { return Ok(Vec::new()) };
     if args.plan.is_some() {
@@ -40,10 +40,10 @@ pub(crate) fn advice(
             let again = files::read_again(path, &args.reading, change)?;
             let Ok(again) = planner.plan(&again) else { continue };
             if again.pool_size() < plan.pool_size() {
-                found.push(Advice::option(option, again.pool_size()));
+                found.push((Change::Option(option), again.pool_size()));
             }
         }
-        found.sort_by_key(|advice| advice.pool_size);
+        found.sort_by_key(|&(_, pool_size)| pool_size);
     }
     Ok(found)
 }

@@ -7,12 +7,12 @@ use std::{
 };
 
 use memplan::{
-    Bytes, Input, InputRef, OpSequence, Plan, Planner,
+    Bytes, Input, InputRef, OpSequence, Plan, Planner, Problem,
     baselines::onnxruntime::MemoryPattern,
     export,
     import::Format,
     plan::ArenaEntry,
-    planner::{self, PlanFit, ReorderedPlan, TrafficReference},
+    planner::{self, PlanFit, ReorderedPlan},
     problem::Pool,
     report::{self, Size},
 };
@@ -433,13 +433,8 @@ fn shows_arena(args: &ExplainArgs, path: &Path) -> bool {
     is_new && is_one_pool && files::is_tflite(path, &args.reading) && path.is_file()
 }
 
-/// The traffic of simple rules, to compare that of a plan in several pools with.
-fn traffic(
-    plan: &Plan,
-    input: &Input,
-    path: Option<&Path>,
-    args: &ExplainArgs,
-) -> Option<TrafficReference> {
+/// The problem of a plan in several pools, whose traffic is compared with that of simple rules.
+fn traffic(plan: &Plan, input: &Input, path: Option<&Path>, args: &ExplainArgs) -> Option<Problem> {
     if plan.pools().len() < 2 {
         return None;
     }
@@ -448,15 +443,14 @@ fn traffic(
     let planner = planner.alignment(plan.alignment()).padding(plan.padding());
     let lowered = planner.lower(input).ok()?.problem;
     if lowered.pools().len() > 1 {
-        return TrafficReference::of(&lowered);
+        return Some(lowered);
     }
     // A plan from a file lists the pools that it was made for.
     let pools = plan.pools().iter().map(|of| {
         let pool = Pool::new(&*of.name).cost(of.cost);
         of.capacity.map_or(pool.clone(), |capacity| pool.capacity(capacity))
     });
-    let lowered = planner.pools(pools.collect::<Vec<_>>()).lower(input).ok()?.problem;
-    TrafficReference::of(&lowered)
+    Some(planner.pools(pools.collect::<Vec<_>>()).lower(input).ok()?.problem)
 }
 
 /// Lists the chunks that do not fit together, if the input does not fit.

@@ -9,9 +9,9 @@ use std::{
 use memplan::{
     Input, Plan,
     export::tflite::{OfflinePlan, c_struct},
-    import::tflite::{Arena, KernelLibrary, Survey},
+    import::tflite::Survey,
     plan::ArenaEntry,
-    report::{self, Heads, Size, count},
+    report::{self, Size, count},
     verify,
 };
 
@@ -31,9 +31,7 @@ pub(crate) struct Prediction<'a> {
     plan: &'a Plan,
     args: &'a PlanArgs,
     path: &'a Path,
-    heads: Heads,
-    /// The faults of the plan in the model. A wrong plan is not compared with.
-    faults: Vec<String>,
+    entry: ArenaEntry,
 }
 
 /// Checks the options that apply only to models for the runtime.
@@ -77,8 +75,8 @@ impl<'a> Prediction<'a> {
         args: &'a PlanArgs,
     ) -> Result<Self, Failure> {
         let path = args.input.as_deref().unwrap_or(Path::new(""));
-        let (heads, faults) = heads(model, plan, path)?;
-        let prediction = Self { model, plan, args, path, heads, faults };
+        let entry = entry(model, plan, path, &args.reading)?;
+        let prediction = Self { model, plan, args, path, entry };
         if args.csv {
             // CSV cannot hold the prediction.
             note(&prediction.line());
@@ -87,34 +85,29 @@ impl<'a> Prediction<'a> {
     }
 
     fn is_smaller(&self) -> bool {
-        self.heads.planned < self.heads.own
-    }
-
-    fn kernels(&self) -> KernelLibrary {
-        tflite::kernel_library(&self.args.reading).unwrap_or_default()
+        self.entry.planned < self.entry.own
     }
 
     /// The report in the plan's file.
     pub(crate) fn entry(&self) -> ArenaEntry {
-        let arena = &self.model.survey.arena;
-        report::arena_entry(arena, self.heads, self.kernels(), &self.faults)
+        self.entry.clone()
     }
 
     /// The report below the summary of the plan.
     pub(crate) fn report(&self) -> String {
-        let arena = &self.model.survey.arena;
-        let mut text = report::arena(arena, self.heads, self.kernels(), &self.faults);
+        let mut text = report::arena(&self.entry);
+        let has_faults = !self.entry.wrong_plan.is_empty();
         let is_writable = OfflinePlan::check_model(&self.model.bytes).is_ok();
-        let is_free = !self.heads.is_planned_already || self.args.replace;
+        let is_free = !self.entry.planned_already || self.args.replace;
         let is_micro = !self.args.reading.is_for_interpreter();
         let can_write = is_micro && self.args.output.is_none() && is_writable;
-        if can_write && !self.faults.is_empty() {
+        if can_write && has_faults {
             text.push_str("  --replace -o OUT.tflite writes the model with a right plan.\n");
         } else if can_write && self.is_smaller() && is_free {
             text.push_str("  -o OUT.tflite writes the model with this plan.\n");
         }
         let output = self.args.output.as_deref().filter(|path| files::is_named_tflite(path));
-        let is_written = self.is_smaller() || !self.faults.is_empty();
+        let is_written = self.is_smaller() || has_faults;
         if let Some(output) = output.filter(|_| is_written) {
             let (model, output) = (files::name(self.path), files::name(output));
             let options = self.args.reading.arena_options();
@@ -128,15 +121,15 @@ impl<'a> Prediction<'a> {
 
     /// The report in one line.
     fn line(&self) -> String {
-        let Heads { own, planned, is_planned_already, .. } = self.heads;
-        let without =
-            if is_planned_already { "with the file's plan" } else { "by its own planner" };
+        let ArenaEntry { own, planned, planned_already, .. } = self.entry;
+        let without = if planned_already { "with the file's plan" } else { "by its own planner" };
         let what = if self.args.reading.is_for_interpreter() {
             "arena of TensorFlow Lite's interpreter"
         } else {
             "head of TensorFlow Lite Micro's arena"
         };
-        let wrong = if self.faults.is_empty() { "" } else { "; the plan in the file is wrong" };
+        let wrong =
+            if self.entry.wrong_plan.is_empty() { "" } else { "; the plan in the file is wrong" };
         format!("{what}: {} {without}, {} with this plan{wrong}", Size(own), Size(planned))
     }
 
@@ -144,17 +137,17 @@ impl<'a> Prediction<'a> {
     /// there is wrong. The bytes to be written are read back first: they must be the same model, and its
     /// plan must work.
     pub(crate) fn write(&self, path: &Path) -> Result<Verdict, Failure> {
-        let Self { model, plan, heads, .. } = self;
-        if !self.is_smaller() && self.faults.is_empty() {
+        let Self { model, plan, entry, .. } = self;
+        if !self.is_smaller() && entry.wrong_plan.is_empty() {
             say(&format!(
                 "{}: nothing is written: with this plan, the runtime would take a head of {}, and without it {}",
                 path.display(),
-                Size(heads.planned),
-                Size(heads.own)
+                Size(entry.planned),
+                Size(entry.own)
             ));
             return Ok(Verdict::Bad);
         }
-        if let Some(fault) = self.faults.first().filter(|_| !self.args.replace) {
+        if let Some(fault) = entry.wrong_plan.first().filter(|_| !self.args.replace) {
             let words = format!("its plan is wrong: {fault}; replace it with --replace");
             return Err(wrong(Some(self.path), words));
         }
@@ -204,12 +197,7 @@ impl<'a> Prediction<'a> {
 }
 
 /// The arena of the runtime for models that share it, each with a plan of its own and without.
-pub(crate) struct SharedPrediction {
-    models: Vec<TfliteModel>,
-    kernels: KernelLibrary,
-    heads: Heads,
-    faults: Vec<String>,
-}
+pub(crate) struct SharedPrediction(ArenaEntry);
 
 impl SharedPrediction {
     /// Plans each model alone, as the plan in a file is. `None` if others than models run in the pool, or if the
@@ -223,49 +211,45 @@ impl SharedPrediction {
         if !is_shared || is_bound || reading.is_for_interpreter() {
             return Ok(None);
         }
-        let (mut models, mut heads, mut faults) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut models, mut entries) = (Vec::new(), Vec::new());
         for path in paths {
-            let mut model = tflite::read_quietly(path, reading)?;
+            let model = tflite::read_quietly(path, reading)?;
             let input = Input::Sequence(model.survey.sequence.clone());
             let planner = planning.planner(reading, &input, Some(path));
             let plan = make_plan(&input, Some(path), planning.strategy, &planner)?;
-            let (own, wrong) = self::heads(&model, &plan, path)?;
-            heads.push(own);
+            let mut entry = self::entry(&model, &plan, path, reading)?;
             let name = files::short_name(path);
-            faults.extend(wrong.into_iter().map(|fault| format!("{name}: {fault}")));
-            for operator in &mut model.survey.arena.unknown_scratch {
-                *operator = format!("{name}: {operator}");
+            for words in entry.wrong_plan.iter_mut().chain(&mut entry.unknown_scratch) {
+                *words = format!("{name}: {words}");
             }
+            entries.push(entry);
             models.push(model);
         }
-        let kernels = tflite::kernel_library(reading)?;
-        let shared = Self { models, kernels, heads: Heads::shared(&heads), faults };
+        let arenas = models.iter().map(|model| &model.survey.arena);
+        let Some(shared) = report::shared_arena_entry(arenas.zip(entries).collect()) else {
+            return Ok(None);
+        };
         if args.csv {
             // CSV cannot hold the prediction.
-            let Heads { own, planned, .. } = shared.heads;
+            let ArenaEntry { own, planned, .. } = shared;
             note(&format!(
                 "head of TensorFlow Lite Micro's arena: {} for the files, {} with a plan of each",
                 Size(own),
                 Size(planned)
             ));
         }
-        Ok(Some(shared))
-    }
-
-    fn arenas(&self) -> Vec<&Arena> {
-        self.models.iter().map(|model| &model.survey.arena).collect()
+        Ok(Some(Self(shared)))
     }
 
     /// The report in the plan's file.
     pub(crate) fn entry(&self) -> ArenaEntry {
-        report::shared_arena_entry(&self.arenas(), self.heads, self.kernels, &self.faults)
+        self.0.clone()
     }
 
     /// The report below the summary of the plan.
     pub(crate) fn report(&self) -> String {
-        let arenas = self.arenas();
-        let mut text = report::shared_arena(&arenas, self.heads, self.kernels, &self.faults);
-        if self.heads.planned < self.heads.own {
+        let mut text = report::arena(&self.0);
+        if self.0.planned < self.0.own {
             text.push_str("  memplan plan MODEL -o OUT.tflite writes one model with its plan.\n");
         }
         text
@@ -275,19 +259,24 @@ impl SharedPrediction {
 /// Reports the arena that the runtime takes for a model, by its own planner or the plan in the file, and with this plan.
 pub(crate) fn arena(path: &Path, reading: &InputArgs, plan: &Plan) -> Result<String, Failure> {
     let model = tflite::read(path, reading)?;
-    let (heads, faults) = heads(&model, plan, path)?;
-    let kernels = tflite::kernel_library(reading).unwrap_or_default();
-    Ok(report::arena(&model.survey.arena, heads, kernels, &faults))
+    Ok(report::arena(&entry(&model, plan, path, reading)?))
 }
 
-/// The heads of the arena with a plan and without, and the faults of the plan in the file.
-fn heads(model: &TfliteModel, plan: &Plan, path: &Path) -> Result<(Heads, Vec<String>), Failure> {
+/// The figures of the arena with a plan and without. A wrong plan in the file is not compared with.
+fn entry(
+    model: &TfliteModel,
+    plan: &Plan,
+    path: &Path,
+    reading: &InputArgs,
+) -> Result<ArenaEntry, Failure> {
     let (present, faults) = match OfflinePlan::right(&model.bytes, &model.survey) {
         Ok(present) => (present, Vec::new()),
         Err(faults) => (None, faults),
     };
-    let heads = Heads::of(&model.survey.arena, plan, present.as_ref());
-    Ok((heads.map_err(|error| wrong(Some(path), error))?, faults))
+    let kernels = tflite::kernel_library(reading).unwrap_or_default();
+    let arena = &model.survey.arena;
+    report::arena_entry(arena, plan, present.as_ref(), kernels, &faults)
+        .map_err(|error| wrong(Some(path), error))
 }
 
 /// Verifies the plan in the metadata of a model against the model that it was made for.
@@ -330,7 +319,7 @@ pub(crate) fn verify(args: &VerifyArgs) -> Result<Verdict, Failure> {
     if problems.is_empty() {
         let tensors = offline.offsets.iter().filter(|offset| offset.is_some()).count();
         writeln!(out, "correct: {} at fixed offsets", count(tensors as u64, "tensor"))?;
-        write!(out, "{}", report::heads(Heads::new(own.size, head.size)))?;
+        write!(out, "{}", report::heads(own.size, head.size))?;
     } else {
         write!(out, "{}", report::violations(&problems, crate::verify::shown()))?;
         let kernels = tflite::kernel_library(&args.reading).unwrap_or_default();

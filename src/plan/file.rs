@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Bytes, Plan, PlannedChunk, PlannedTensor, Step, UnknownStrategy,
+    Bytes, Plan, PlannedChunk, PlannedTensor, Step,
     file::{Places, is_zero},
     plan::{
         ArenaEntry, PlannedBody, PlannedCopies, PlannedLink, PlannedPart, PlannedPool,
@@ -287,8 +287,8 @@ pub(crate) enum PlanFileError {
     #[error("the objective is not the traffic, followed by the sizes of the pools from the last")]
     Objective,
     /// The strategy is unknown.
-    #[error(transparent)]
-    Strategy(#[from] UnknownStrategy),
+    #[error("{0}")]
+    Strategy(String),
 }
 
 impl From<Plan> for PlanFile {
@@ -395,6 +395,9 @@ impl TryFrom<PlanFile> for Plan {
     type Error = PlanFileError;
 
     fn try_from(file: PlanFile) -> Result<Self, PlanFileError> {
+        let strategy = |name: Option<String>| {
+            name.map(|name| name.parse().map_err(PlanFileError::Strategy)).transpose()
+        };
         file.check_format()?;
         let pool_of = |chunk: &ChunkEntry| match &chunk.pool {
             None if file.pools.len() > 1 => Err(PlanFileError::NoPool(chunk.name.to_string())),
@@ -456,8 +459,8 @@ impl TryFrom<PlanFile> for Plan {
         let mut pinned: Vec<usize> = file.pinned.into_iter().map(find).collect();
         pinned.sort_unstable();
         let plan = Self {
-            strategy: file.strategy.map(|strategy| strategy.parse()).transpose()?,
-            winner: file.winner.map(|winner| winner.parse()).transpose()?,
+            strategy: strategy(file.strategy)?,
+            winner: strategy(file.winner)?,
             pool_size: file.pool_size,
             lower_bound: file.lower_bound,
             proven_optimal: file.proven_optimal,

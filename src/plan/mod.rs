@@ -16,7 +16,7 @@ pub(crate) mod placement;
 pub(crate) mod planned;
 mod pools;
 mod runs;
-#[cfg(feature = "serde")]
+#[cfg(any(feature = "serde", feature = "tflite"))]
 mod runtime_memory;
 mod scope;
 pub(crate) mod step_memory;
@@ -32,7 +32,7 @@ pub(crate) use planned::{
 };
 use pools::planned_pools;
 pub use pools::{PlannedPart, PlannedPool};
-#[cfg(feature = "serde")]
+#[cfg(any(feature = "serde", feature = "tflite"))]
 pub use runtime_memory::ArenaEntry;
 pub use scope::Scope;
 pub use windows::{PlannedReserve, PlannedWindow};

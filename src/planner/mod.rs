@@ -24,7 +24,7 @@ pub use compare::{Comparison, LeftOut, Measurement};
 pub use fit::PlanFit;
 pub use recomputed::{RecomputedFit, Recomputing};
 pub use reordered::ReorderedPlan;
-pub use traffic_baseline::TrafficReference;
+pub(crate) use traffic_baseline::TrafficReference;
 
 use crate::{
     Bytes, InputRef, Layout, Limits, Observer, OpSequence, Plan, PlanError, PlannedChunk, Problem,

@@ -12,22 +12,20 @@ use crate::{
 const MAX_PAIRS: usize = 50_000_000;
 
 /// The cost of the traffic of a problem in several pools under two simple rules: each byte counts the cost of its pool.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct TrafficReference {
+#[derive(Clone, Copy)]
+pub(crate) struct TrafficReference {
     /// Rule 1: every body lies in the last pool that it allows.
-    pub all_slow: u128,
+    pub(crate) all_slow: u128,
     /// Rule 2: each pool is a bank of shared objects, filled as greedy planners of frameworks do: the
     /// largest bodies first, each into the first pool that has a large enough object that is free while
     /// the body is alive, or room for a new one. `None` if a body finds no place, or if there are too
     /// many bodies.
-    pub banked: Option<u128>,
+    pub(crate) banked: Option<u128>,
 }
 
 impl TrafficReference {
     /// Counts the traffic; `None` if there are fewer than two pools.
-    #[must_use]
-    pub fn of(problem: &Problem) -> Option<Self> {
+    pub(crate) fn of(problem: &Problem) -> Option<Self> {
         if problem.pools().len() < 2 {
             return None;
         }

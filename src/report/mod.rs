@@ -49,11 +49,9 @@ mod verification;
 pub use crate::printable::printable;
 #[cfg(feature = "files")]
 pub use advice::advice_json;
-pub use advice::{Advice, Change, advice, advice_text};
+pub use advice::{Change, advice, advice_text};
 #[cfg(feature = "tflite")]
-pub use arena::{Heads, arena, heads, shared_arena};
-#[cfg(all(feature = "tflite", feature = "serde"))]
-pub use arena::{arena_entry, shared_arena_entry};
+pub use arena::{arena, arena_entry, heads, shared_arena_entry};
 #[cfg(feature = "files")]
 pub use audit::audit;
 #[cfg(feature = "files")]

@@ -1,12 +1,15 @@
 //! Compares the traffic of a plan in several pools with simple rules.
 
-use crate::{Plan, planner::TrafficReference, report::fit::wrapped};
+use crate::{Plan, Problem, planner::TrafficReference, report::fit::wrapped};
 
 /// States the traffic of a plan times its cost, and for comparison the same with everything in the slowest pool, and
-/// with banks of shared objects filled greedily. Ends with a newline.
+/// with banks of shared objects filled greedily. `problem` is the problem of the plan. Ends with a newline; empty if
+/// the problem has fewer than two pools.
 #[must_use]
-pub fn traffic(plan: &Plan, reference: &TrafficReference) -> String {
-    let TrafficReference { all_slow, banked } = *reference;
+pub fn traffic(plan: &Plan, problem: &Problem) -> String {
+    let Some(TrafficReference { all_slow, banked }) = TrafficReference::of(problem) else {
+        return String::new();
+    };
     let banked = match banked {
         Some(banked) => format!(
             "; with banks of shared objects, filled greedily by size, {banked}{}.",
@@ -34,11 +37,12 @@ fn times(traffic: u128, plan: u128) -> String {
 /// The same as JSON; a number of 2^64 or more, or one that is not known, is null.
 #[cfg(feature = "files")]
 #[must_use]
-pub fn traffic_json(plan: &Plan, reference: &TrafficReference) -> serde_json::Value {
+pub fn traffic_json(plan: &Plan, problem: &Problem) -> serde_json::Value {
+    let reference = TrafficReference::of(problem);
     let number = |traffic: u128| u64::try_from(traffic).ok();
     serde_json::json!({
         "plan": number(plan.traffic),
-        "all_slow": number(reference.all_slow),
-        "banked_greedy": reference.banked.and_then(number),
+        "all_slow": reference.and_then(|of| number(of.all_slow)),
+        "banked_greedy": reference.and_then(|of| number(of.banked?)),
     })
 }

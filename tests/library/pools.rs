@@ -3,8 +3,8 @@
 use memplan::{
     Limits, OpSequence, Operator, Output, PlacementError, Plan, Planner, Problem, Strategy,
     TensorPlace, networks,
-    planner::TrafficReference,
     problem::Pool,
+    report::traffic_json,
     verify::{Violation, execute, verify},
 };
 use rstest::rstest;
@@ -142,9 +142,9 @@ fn the_traffic_is_counted_for_simple_rules() {
         problem.chunk(lifetime, size);
     }
     let problem = problem.build().unwrap();
-    let reference = TrafficReference::of(&problem).unwrap();
-    assert_eq!((reference.all_slow, reference.banked), (200, Some(8 + 80 + 4)));
     let plan = Planner::new().plan(&problem).unwrap();
+    let rules = traffic_json(&plan, &problem);
+    assert_eq!((&rules["all_slow"], &rules["banked_greedy"]), (&200.into(), &(8 + 80 + 4).into()));
     assert!(plan.traffic() <= 92);
     let mut tight = Problem::builder();
     tight.pool(Pool::new("a").capacity(12));
@@ -154,10 +154,10 @@ fn the_traffic_is_counted_for_simple_rules() {
     }
     // Greedily, the first two have an object each, and the third fits into that of the first.
     let tight = tight.build().unwrap();
-    assert_eq!(TrafficReference::of(&tight).unwrap().banked, Some(0));
+    assert_eq!(traffic_json(&plan, &tight)["banked_greedy"], 0);
     let mut one = Problem::builder();
     one.pool(Pool::new("a"));
-    assert_eq!(TrafficReference::of(&one.build().unwrap()), None);
+    assert!(traffic_json(&plan, &one.build().unwrap())["all_slow"].is_null());
 }
 
 /// One operator makes nothing, the next one byte, which lies above the bytes alive.

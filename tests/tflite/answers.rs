@@ -11,7 +11,6 @@ use memplan::{
         tflite::{ALIGNMENT, Arena, KernelLibrary, Runtime, Survey, TfliteOptions, survey},
     },
     lower::LoweringOptions,
-    report::Heads,
     verify::{Verifier, execute, verify},
 };
 use rstest::rstest;
@@ -154,11 +153,11 @@ fn shared_arena(models: &[PathBuf]) -> (u64, u64) {
         let arena = survey(&bytes, &options).unwrap().arena;
         let present = OfflinePlan::of_model(&bytes).unwrap();
         let head = present.unwrap_or(OfflinePlan::online(&arena)).simulate(&arena).unwrap();
-        (Heads::new(head.size, head.size), arena)
+        (head.size, arena)
     };
-    let (heads, arenas): (Vec<Heads>, Vec<Arena>) = models.iter().map(read).unzip();
+    let (heads, arenas): (Vec<u64>, Vec<Arena>) = models.iter().map(read).unzip();
     let tail = Arena::shared_tail(&arenas.iter().collect::<Vec<_>>());
-    (Heads::shared(&heads).own, tail.unwrap())
+    (heads.into_iter().max().unwrap(), tail.unwrap())
 }
 
 /// Measured with interpreters that have one recording allocator, loaded in this order: the runtime built from

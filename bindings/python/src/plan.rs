@@ -6,7 +6,7 @@ use memplan::{
     OpSequence, PlannedBody, PlannedChunk, TensorPlace,
     import::read_json_plan,
     plan::{ArenaEntry, Scope},
-    report::{self, Heads, MapOptions, MapSheet, SvgOptions},
+    report::{self, MapOptions, MapSheet, SvgOptions},
 };
 use pyo3::{
     exceptions::PyKeyError,
@@ -78,8 +78,8 @@ impl Plan {
             Ok(present) => (present.as_ref(), &[][..]),
             Err(faults) => (None, &faults[..]),
         };
-        let heads = Heads::of(&model.arena, &self.inner, present).map_err(value_error)?;
-        Ok(Some(report::arena_entry(&model.arena, heads, model.kernels, faults)))
+        let entry = report::arena_entry(&model.arena, &self.inner, present, model.kernels, faults);
+        entry.map(Some).map_err(value_error)
     }
 
     fn made_tensors<'py>(&self, make: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyDict>> {

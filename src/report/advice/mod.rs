@@ -28,16 +28,6 @@ const LEVELS: [Bytes; 6] = [7, 6, 5, 4, 3, 2];
 /// A run of steps has at most this many steps or a quarter of all steps, whichever is more.
 const SHORT_RUN: usize = 4;
 
-/// A change that makes the pool smaller.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Advice {
-    /// The change.
-    pub change: Change,
-    /// The size in bytes of the pool with it, planned with the same options.
-    pub pool_size: Bytes,
-}
-
 /// A change of the sequence, or of the options that it is read with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -60,16 +50,9 @@ pub enum Change {
     Halves(Range<usize>),
 }
 
-impl Advice {
-    /// An option of the command, and the size of the pool with it.
-    pub fn option(option: impl Into<String>, pool_size: Bytes) -> Self {
-        Self { change: Change::Option(option.into()), pool_size }
-    }
-}
-
-/// Plans a sequence with changes, and returns those that make the pool of `plan` smaller, the smallest pool first.
-/// The effort is bounded: a search for an order, and six plans with the options of the planner. Sequences of more
-/// than 5000 operators, in several pools or on several streams get no advice.
+/// Plans a sequence with changes, and returns those that make the pool of `plan` smaller, each with the size in bytes
+/// of the pool with it, the smallest pool first. The effort is bounded: a search for an order, and six plans with the
+/// options of the planner. Sequences of more than 5000 operators, in several pools or on several streams get no advice.
 ///
 /// ```
 /// use memplan::{OpSequence, Operator, Output, Planner, report::advice};
@@ -83,7 +66,7 @@ impl Advice {
 /// let planner = Planner::new();
 /// let found = advice(&sequence, &planner.plan(&sequence)?, &planner)?;
 /// // One kernel for all three keeps nothing but its result.
-/// assert_eq!(found[0].pool_size, 64);
+/// assert_eq!(found[0].1, 64);
 /// # Ok::<(), memplan::PlanError>(())
 /// ```
 ///
@@ -95,7 +78,7 @@ pub fn advice(
     sequence: &OpSequence,
     plan: &Plan,
     planner: &Planner<'_>,
-) -> Result<Vec<Advice>, PlanError> {
+) -> Result<Vec<(Change, Bytes)>, PlanError> {
     let mut found = Vec::new();
     let count = sequence.operators().len();
     let is_plain = plan.pools.len() <= 1 && plan.pinned.is_empty() && sequence.streams() == 1;
@@ -108,8 +91,8 @@ pub fn advice(
         Err(error) if !error.is_stop() => return Err(error),
         _ => {}
     }
-    found.retain(|advice| advice.pool_size < plan.pool_size);
-    found.sort_by_key(|advice| advice.pool_size);
+    found.retain(|&(_, pool_size)| pool_size < plan.pool_size);
+    found.sort_by_key(|&(_, pool_size)| pool_size);
     Ok(found)
 }
 
@@ -120,24 +103,24 @@ struct Changes<'a> {
 }
 
 impl<'a> Changes<'a> {
-    fn measure(&self, found: &mut Vec<Advice>) -> Result<(), PlanError> {
+    fn measure(&self, found: &mut Vec<(Change, Bytes)>) -> Result<(), PlanError> {
         let mut least = self.plan.pool_size;
         if self.plan.strategy != Some(Strategy::Best) {
             let best = self.planner.clone().strategy(Strategy::Best).plan(self.sequence)?;
             least = best.pool_size;
-            found.push(Advice::option("--strategy best", least));
+            found.push((Change::Option("--strategy best".to_owned()), least));
         }
         let limits = Limits::default().nodes(ORDER_EFFORT);
         let order = self.planner.plan_reordered(self.sequence, limits)?;
         if order.reordered.is_better() && order.plan.pool_size < least {
             let change = Change::Order(order.reordered.order);
-            found.push(Advice { change, pool_size: order.plan.pool_size });
+            found.push((change, order.plan.pool_size));
         }
         let close = self.best(self.close_runs())?;
         if let Some(fusion) = &close {
             let plan = self.planner.plan(&fusion.sequence(0)?)?;
             let change = Change::OneOperator(fusion.steps.clone());
-            found.push(Advice { change, pool_size: plan.pool_size });
+            found.push((change, plan.pool_size));
         }
         let Some(wide) = self.best(self.wide_runs())?.or(close) else { return Ok(()) };
         let steps = wide.steps.clone();
@@ -145,11 +128,11 @@ impl<'a> Changes<'a> {
             let plan = self.planner.plan(&wide.sequence(0)?)?;
             let next_peak = next_peak(&plan, &steps);
             let change = Change::Without { steps: steps.clone(), next_peak };
-            found.push(Advice { change, pool_size: plan.pool_size });
+            found.push((change, plan.pool_size));
         }
         let half = self.planner.plan(&wide.half()?)?.pool_size;
         let pool_size = self.planner.plan(&wide.sequence(half)?)?.pool_size;
-        found.push(Advice { change: Change::Halves(steps), pool_size });
+        found.push((Change::Halves(steps), pool_size));
         Ok(())
     }
 

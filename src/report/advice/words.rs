@@ -3,10 +3,10 @@
 use std::ops::Range;
 
 use crate::{
-    OpSequence, Step,
+    Bytes, OpSequence, Step,
     report::{
         Size,
-        advice::{Advice, Change},
+        advice::Change,
         fit::{hanging, wrapped},
         operator_at, short, short_step,
     },
@@ -20,9 +20,9 @@ const INDENT: usize = 14;
 /// Lists changes that make the pool smaller, each with the size of the pool after it. The text is empty if there are
 /// none.
 #[must_use]
-pub fn advice_text(advice: &[Advice], steps: Option<&OpSequence>) -> String {
+pub fn advice_text(advice: &[(Change, Bytes)], steps: Option<&OpSequence>) -> String {
     let mut text = if advice.is_empty() { String::new() } else { wrapped(TITLE, 0) };
-    for Advice { change, pool_size } in advice {
+    for (change, pool_size) in advice {
         let label = format!("  {:>10}  ", format!("{:#}", Size(*pool_size)));
         text.push_str(&hanging(&label, &sentence(change, steps), INDENT));
     }
@@ -59,9 +59,9 @@ fn sentence(change: &Change, steps: Option<&OpSequence>) -> String {
 /// Returns the changes as JSON: a list with `change`, `pool_size`, and what the change is about.
 #[cfg(feature = "files")]
 #[must_use]
-pub fn advice_json(advice: &[Advice]) -> serde_json::Value {
+pub fn advice_json(advice: &[(Change, Bytes)]) -> serde_json::Value {
     use serde_json::json;
-    let entry = |Advice { change, pool_size }: &Advice| match change {
+    let entry = |(change, pool_size): &(Change, Bytes)| match change {
         Change::Order(order) => {
             json!({"change": "order", "pool_size": pool_size, "order": order})
         }
