@@ -2,8 +2,8 @@
 
 use crate::{
     OpSequence, Problem, SequenceError,
+    bodies::Gathered,
     lower::{Lowered, LoweringOptions, gather, lower},
-    problem::Gathered,
 };
 
 /// What a planner accepts.

@@ -42,6 +42,8 @@
 //! 2^32 - 1 chunks, whose sizes plus one alignment have a sum below 2^64 bytes.
 
 pub mod baselines;
+mod bodies;
+mod bound;
 mod boxes;
 mod budget;
 mod covered;

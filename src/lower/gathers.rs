@@ -21,8 +21,9 @@ use tracing::debug;
 
 use crate::{
     Bytes, OpSequence, Problem, SequenceError,
+    bodies::Gathered,
     lower::{ByteRun, Lowered, LoweredPlace, RejectedTie},
-    problem::{ChunkId, Gathered, RejectReason, Request, constraints::Part},
+    problem::{ChunkId, RejectReason, Request, constraints::Part},
     sequence::{Dependency, Gather, Origin, TensorId},
 };
 

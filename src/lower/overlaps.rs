@@ -11,11 +11,9 @@
 
 use crate::{
     Bytes,
+    bodies::{BoxTree, TimedBox, TimedBoxes, ranks},
     lower::{Cells, Placing, clocks::Lifetimes, place::DraftChunk},
-    problem::{
-        ChunkId, Links, Request,
-        constraints::{BoxTree, TimedBox, TimedBoxes, ranks},
-    },
+    problem::{ChunkId, Links, Request},
 };
 
 /// The overlaps of a sequence, and the bytes alive in its steps.

@@ -2,9 +2,11 @@
 
 use crate::{
     Bytes, Strategy,
+    bodies::Body,
+    bound::PeakSet,
     problem::{
         ChunkId, Problem,
-        constraints::{Body, PeakSet, Place, PoolId, UsedBytes},
+        constraints::{Place, PoolId, UsedBytes},
     },
 };
 

@@ -41,11 +41,9 @@ use std::{collections::BTreeMap, ops::Range};
 
 use crate::{
     Bytes, InputRef, OpSequence, Problem, Step, Strategy,
+    bound::PeakSet,
     lower::{Lowered, LoweredPlace, LoweringOptions},
-    problem::{
-        ChunkId,
-        constraints::{PeakSet, Place},
-    },
+    problem::{ChunkId, constraints::Place},
     sequence::{Origin, TensorId},
 };
 

@@ -2,10 +2,8 @@
 
 use crate::{
     Bytes, Problem, Step,
-    problem::{
-        align_up,
-        constraints::{Body, Pool, TimedBox, concurrent},
-    },
+    bodies::{Body, TimedBox, concurrent},
+    problem::{align_up, constraints::Pool},
 };
 
 /// In larger problems, the rule that compares pairs of bodies is left out.

@@ -6,11 +6,12 @@ use tracing::trace;
 
 use crate::{
     Bytes, Step,
+    bodies::{Bodies, BodyBuilder, JoinError, Resolved, View},
     problem::{
         Chunk, ChunkId, Constrained, Ids, Labels, Problem, ProblemError, Rejected, Request,
         constraints::{
-            self, Bodies, BodyBuilder, ChunkConstraints, Clock, Constraints, JoinError, Life, Part,
-            Place, Pool, PoolId, REQUEST, Resolved, View, Window,
+            self, ChunkConstraints, Clock, Constraints, Life, Part, Place, Pool, PoolId, REQUEST,
+            Window,
         },
         links::Links,
     },
@@ -37,7 +38,7 @@ use crate::{
 pub struct ProblemBuilder {
     pub(super) chunks: Vec<Chunk>,
     pub(super) requests: Vec<Request>,
-    pub(super) labels: Labels,
+    pub(crate) labels: Labels,
     pub(super) alignment: Bytes,
     pub(super) padding: Bytes,
     pub(super) steps: Step,

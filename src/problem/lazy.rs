@@ -8,12 +8,12 @@ pub(crate) struct Lazy<T>(OnceLock<T>);
 
 impl<T> Lazy<T> {
     /// The value.
-    pub(super) fn get(&self, compute: impl FnOnce() -> T) -> &T {
+    pub(crate) fn get(&self, compute: impl FnOnce() -> T) -> &T {
         self.0.get_or_init(compute)
     }
 
     /// The value, if it has been computed.
-    pub(super) fn known(&self) -> Option<&T> {
+    pub(crate) fn known(&self) -> Option<&T> {
         self.0.get()
     }
 }

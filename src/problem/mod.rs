@@ -18,33 +18,26 @@
 //! # Ok::<(), memplan::ProblemError>(())
 //! ```
 
-mod bound;
 mod builder;
-mod choices;
-mod collapse_streams;
 mod concat;
 pub(crate) mod constraints;
 pub(crate) mod error;
 #[cfg(feature = "serde")]
 mod file;
-mod footprint;
-mod gather;
 mod labels;
 mod lazy;
 mod links;
 #[cfg(feature = "serde")]
 pub(crate) mod moment;
-mod unconstrained;
+mod without;
 
-pub use bound::Bound;
-pub(crate) use bound::LiveWeight;
+pub use crate::bodies::Segment;
+pub use crate::bound::Bound;
 pub use builder::ProblemBuilder;
 pub use constraints::{Clock, Feature, Part, Place, Pool, PoolId};
 pub(crate) use error::ProblemError;
 #[cfg(feature = "serde")]
 pub(crate) use file::ProblemFile;
-pub use footprint::Segment;
-pub(crate) use gather::Gathered;
 pub(crate) use labels::{Ids, Labels};
 pub(crate) use links::Rejected;
 pub use links::{Link, RejectReason, Request};
@@ -103,45 +96,45 @@ pub struct Chunk {
     serde(try_from = "ProblemFile", into = "ProblemFile")
 )]
 pub struct Problem {
-    chunks: Vec<Chunk>,
-    requests: Vec<Request>,
+    pub(crate) chunks: Vec<Chunk>,
+    pub(crate) requests: Vec<Request>,
     /// The accepted requests, derived from the two fields above.
-    links: Links,
-    labels: Labels,
-    alignment: Bytes,
-    padding: Bytes,
-    steps: Step,
+    pub(crate) links: Links,
+    pub(crate) labels: Labels,
+    pub(crate) alignment: Bytes,
+    pub(crate) padding: Bytes,
+    pub(crate) steps: Step,
     /// `None` if the problem is unconstrained. Copies of a problem share it.
-    extra: Option<Arc<Constrained>>,
+    pub(crate) extra: Option<Arc<Constrained>>,
     /// Copies of a problem share it.
-    derived: Arc<Derived>,
-    optional_parts: Vec<constraints::Part>,
+    pub(crate) derived: Arc<Derived>,
+    pub(crate) optional_parts: Vec<constraints::Part>,
 }
 
 /// What follows from a problem, computed when it is first needed.
 #[derive(Debug, Default, PartialEq)]
-struct Derived {
+pub(crate) struct Derived {
     /// The heaviest peak set.
-    peak_set: Lazy<constraints::PeakSet>,
+    pub(crate) peak_set: Lazy<crate::bound::PeakSet>,
     /// The bodies of an unconstrained problem.
-    bodies: Lazy<Vec<constraints::Body>>,
+    pub(crate) bodies: Lazy<Vec<crate::bodies::Body>>,
 }
 
 /// The constraints of a constrained problem, and the bodies that follow from them.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Constrained {
     pub(crate) constraints: constraints::Constraints,
-    pub(crate) bodies: constraints::Bodies,
+    pub(crate) bodies: crate::bodies::Bodies,
     pub(crate) refused: Vec<Rejected>,
     /// The problem in steps, if there is one.
-    linear: Lazy<Option<Problem>>,
-    lives: Lazy<constraints::BodyLifetimes>,
+    pub(crate) linear: Lazy<Option<Problem>>,
+    pub(crate) lives: Lazy<crate::bodies::BodyLifetimes>,
 }
 
 impl Constrained {
     fn new(
         constraints: constraints::Constraints,
-        bodies: constraints::Bodies,
+        bodies: crate::bodies::Bodies,
         refused: Vec<Rejected>,
     ) -> Self {
         Self { constraints, bodies, refused, linear: Lazy::default(), lives: Lazy::default() }

@@ -16,12 +16,10 @@ use std::{
 
 use crate::{
     Bytes, Limits, Observer, Problem,
+    bodies::{AllowedPool, Body, BodyLifetimes, by_sum, happens_before, in_chains, wide_sum},
     monitor::Monitor,
     plan::Layout,
-    problem::constraints::{
-        AllowedPool, Body, BodyLifetimes, Place, Pool, PoolId, by_sum, happens_before, in_chains,
-        wide_sum,
-    },
+    problem::constraints::{Place, Pool, PoolId},
 };
 
 /// With more bodies than this, packing in blocks takes longer than the grace period of a first layout.

@@ -9,7 +9,7 @@ use std::{cmp::Reverse, slice};
 
 use crate::{
     Bytes,
-    problem::constraints::{TimedBoxes, ranks},
+    bodies::{TimedBoxes, ranks},
     search::{
         clock_tree_space::{ClockTreeSpace, Overlap},
         merge,

@@ -10,8 +10,8 @@ use std::{cmp::Reverse, collections::BinaryHeap};
 
 use crate::{
     Bytes,
+    bodies::{BoxTree, TimedBox, TimedBoxes},
     budget::{Budget, Stop},
-    problem::constraints::{BoxTree, TimedBox, TimedBoxes},
     search::interval_set::IntervalSet,
 };
 
@@ -136,10 +136,8 @@ mod tests {
     use super::*;
     use crate::{
         Step,
-        problem::{
-            Problem,
-            constraints::{concurrent, ranks},
-        },
+        bodies::{concurrent, ranks},
+        problem::Problem,
         search::{
             clashes::{Clashes, PairSpace},
             pool_instance::PoolInstance,

@@ -15,10 +15,11 @@ use std::{cell::OnceCell, cmp::Reverse};
 
 use crate::{
     PlanError, Problem, Step,
+    bodies::{AllowedPool, Body, TimedBox},
     budget::Budget,
     monitor::Monitor,
     plan::Layout,
-    problem::constraints::{AllowedPool, Body, Place, PoolId, TimedBox},
+    problem::constraints::{Place, PoolId},
     search::{
         Limits, Observer, Stage,
         blocks::{self, BlockPool},

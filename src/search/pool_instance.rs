@@ -3,10 +3,11 @@
 use std::collections::HashMap;
 
 use crate::{
+    bodies::{Body, TimedBoxes, ranks},
     budget::{Budget, Stop},
     problem::{
         ChunkId, Problem,
-        constraints::{Body, Pool, PoolId, TimedBoxes, ranks},
+        constraints::{Pool, PoolId},
     },
     search::{blocks::BlockPool, clashes::Clashes, clock_tree_space, time_buckets::TimeBuckets},
 };
@@ -116,7 +117,7 @@ impl<'p> PoolInstance<'p> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Step, problem::constraints::TimedBox};
+    use crate::{Step, bodies::TimedBox};
 
     /// Boxes of four streams in turn. Each stream waits for the one before it now and then, or never.
     fn boxes(wait: Option<usize>) -> Vec<TimedBoxes> {

@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 
 use crate::{
     Bytes,
+    bodies::{AllowedPool, Body, TimedBox},
     problem::{
         ChunkId, Segment,
-        constraints::{AllowedPool, Body, Pool, PoolId, TimedBox},
+        constraints::{Pool, PoolId},
     },
     search::{
         Occupancy,

@@ -8,8 +8,9 @@
 use crate::search::sizes::HUGE;
 use crate::{
     Bytes, Limits, Problem,
+    bodies::{AllowedPool, Body},
     plan::Layout,
-    problem::constraints::{AllowedPool, Body, Pool, PoolId},
+    problem::constraints::{Pool, PoolId},
 };
 
 /// A problem without its pools, pins and windows.

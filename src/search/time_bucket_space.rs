@@ -10,7 +10,7 @@ use std::{cmp::Reverse, collections::BinaryHeap};
 
 use crate::{
     Bytes,
-    problem::constraints::TimedBox,
+    bodies::TimedBox,
     search::time_buckets::{Life, TimeBuckets},
 };
 

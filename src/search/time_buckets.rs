@@ -7,8 +7,9 @@
 use std::ops::Range;
 
 use crate::{
+    bodies::{ChainIndex, Lifetimes, TimedBoxes, longest_chains},
     budget::{Budget, Stop},
-    problem::constraints::{ChainIndex, Clocks, Lifetimes, TimedBoxes, longest_chains},
+    problem::constraints::Clocks,
 };
 
 /// Visiting one more bucket takes as long as visiting this many boxes.

@@ -4,13 +4,13 @@ use std::{collections::BTreeSet, ops::Range};
 
 use crate::{
     Bytes, Step,
+    bodies::{
+        boxes::{View, concurrent, happens_before},
+        bytes::Family,
+    },
     problem::{
         Chunk, ChunkId, Labels, ProblemError,
-        constraints::{
-            ChunkConstraints, Constraints, Life, Part, Pool,
-            boxes::{View, concurrent, happens_before},
-            bytes::Family,
-        },
+        constraints::{ChunkConstraints, Constraints, Life, Part, Pool},
     },
 };
 

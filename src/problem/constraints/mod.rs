@@ -1,50 +1,23 @@
 //! The constraints of a problem beyond sizes, lifetimes and overwrites: pools, pins, holes, parts,
 //! streams.
 //!
-//! A plan chooses a [`Place`] for each *body*, chunks joined by links, and two bodies of one pool may not
-//! clash. Everything here defines bodies, places or clashes. A problem without such constraints is *unconstrained*.
+//! A problem without such constraints is *unconstrained*. The constraints are only stated and checked here;
+//! [`bodies`](crate::bodies) says what follows from them.
 
-mod antichain;
-mod bodies;
-mod body;
-mod boxes;
-mod bytes;
-mod chain_index;
-mod chain_projection;
-mod chains;
 mod check;
-mod cliques;
 mod clock;
-mod clock_tree;
 mod features;
-mod free_bytes;
-mod join_error;
-mod lifetimes;
-mod peak_set;
-mod pinned;
 mod pools;
-mod short_list;
 
-pub(crate) use bodies::{Bodies, BodyBuilder, Resolved};
-pub(crate) use body::{AllowedPool, Body};
-pub(crate) use boxes::{TimedBox, TimedBoxes, View, concurrent, happens_before};
-pub(crate) use chain_index::ChainIndex;
-pub(crate) use chain_projection::{ChainProjection, longest_chains};
-pub(crate) use chains::{Chains, by_sum, chains, in_chains, wide_sum};
 #[cfg(feature = "serde")]
 pub(crate) use check::{APART, PART};
 pub(crate) use check::{REQUEST, check, check_optional_parts};
 pub use clock::Clock;
 pub(crate) use clock::Clocks;
-pub(crate) use clock_tree::{BoxTree, ClockTree, ranks};
 pub use features::Feature;
 pub(crate) use features::UnsupportedFeature;
-pub(crate) use join_error::JoinError;
-pub(crate) use lifetimes::{BodyLifetimes, Lifetimes};
-pub(crate) use peak_set::PeakSet;
 pub(crate) use pools::UsedBytes;
 pub use pools::{Place, Pool, PoolId};
-pub(crate) use short_list::ShortList;
 
 use std::ops::Range;
 

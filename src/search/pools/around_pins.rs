@@ -8,11 +8,9 @@ use std::ops::Range;
 
 use crate::{
     Bytes, Limits,
+    bodies::{Body, TimedBox},
     monitor::Monitor,
-    problem::{
-        ChunkId, Segment,
-        constraints::{Body, Place, TimedBox},
-    },
+    problem::{ChunkId, Segment, constraints::Place},
     search::{
         Stage,
         engine::Turn,

@@ -5,8 +5,9 @@ use std::collections::HashMap;
 
 use crate::{
     Bytes,
+    bodies::Body,
     monitor::Monitor,
-    problem::constraints::{Body, Place},
+    problem::constraints::Place,
     search::{
         control::meter::{Meter, Watch},
         effort::{Verdict, weigh},

@@ -2,7 +2,8 @@
 
 use crate::{
     Bytes,
-    problem::constraints::{Body, Place, Pool, PoolId},
+    bodies::Body,
+    problem::constraints::{Place, Pool, PoolId},
     search::pool_instance::PoolInstance,
 };
 

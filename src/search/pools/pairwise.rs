@@ -353,7 +353,8 @@ mod tests {
     use super::*;
     use crate::{
         Limits, Observer, Problem, Step, Strategy,
-        problem::{ChunkId, constraints::concurrent},
+        bodies::concurrent,
+        problem::ChunkId,
         search::{first_fit, pools::NODES, samples::dice},
     };
 

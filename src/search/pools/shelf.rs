@@ -5,8 +5,8 @@ use std::{collections::BTreeSet, ops::Range};
 
 use crate::{
     Bytes, Step,
+    bodies::{Body, TimedBox, concurrent},
     monitor::Monitor,
-    problem::constraints::{Body, TimedBox, concurrent},
     search::{
         control::meter::Meter,
         disjunctive::{self, Disjunctive, FAR, OffsetDomain, Pair},

@@ -6,14 +6,16 @@
 
 use std::ops::Range;
 
-use super::{ALL_STEPS, BodyBuilder, Index, life, placement_constraints::PlacementConstraints};
-use crate::problem::{
-    ChunkId, Link, Request,
-    constraints::{
-        PoolId, TimedBox,
+use crate::bodies::builder::{
+    ALL_STEPS, BodyBuilder, Index, life, placement_constraints::PlacementConstraints,
+};
+use crate::{
+    bodies::{
+        TimedBox,
         boxes::concurrent,
         join_error::{JoinError, PinConflict},
     },
+    problem::{ChunkId, Link, Request, constraints::PoolId},
 };
 
 /// The chunks that pins fix, and the requests that are allowed and not yet refused.

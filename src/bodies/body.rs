@@ -4,9 +4,10 @@ use std::slice;
 
 use crate::{
     Bytes, Step,
+    bodies::{BodyLifetimes, ShortList, TimedBox, TimedBoxes, View},
     problem::{
         ChunkId, Constrained, Problem, Segment,
-        constraints::{BodyLifetimes, Place, PoolId, ShortList, TimedBox, TimedBoxes, View},
+        constraints::{Place, PoolId},
     },
 };
 

@@ -6,7 +6,8 @@
 
 use crate::{
     Step,
-    problem::constraints::{Clocks, Lifetimes, happens_before},
+    bodies::{Lifetimes, happens_before},
+    problem::constraints::Clocks,
     steps::{indices, order_by_step},
 };
 

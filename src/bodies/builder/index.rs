@@ -5,28 +5,19 @@ use std::{collections::BTreeSet, ops::Range};
 
 /// The chunks of a body, or its boxes, by index.
 #[derive(Clone, Debug, Default)]
-pub(in crate::problem::constraints) struct Index {
+pub(crate) struct Index {
     bytes: Ranges,
     steps: Ranges,
 }
 
 impl Index {
-    pub(in crate::problem::constraints) fn add(
-        &mut self,
-        one: usize,
-        bytes: Range<i128>,
-        steps: Range<i128>,
-    ) {
+    pub(crate) fn add(&mut self, one: usize, bytes: Range<i128>, steps: Range<i128>) {
         self.bytes.add(one, bytes);
         self.steps.add(one, steps);
     }
 
     /// The entries that share bytes with `bytes` and are alive in some of `steps`, and a few others.
-    pub(in crate::problem::constraints) fn near(
-        &self,
-        bytes: &Range<i128>,
-        steps: &Range<i128>,
-    ) -> Vec<usize> {
+    pub(crate) fn near(&self, bytes: &Range<i128>, steps: &Range<i128>) -> Vec<usize> {
         shorter(self.bytes.near(bytes), self.steps.near(steps))
     }
 }

@@ -9,15 +9,13 @@ use std::{borrow::Cow, time::Instant};
 
 use crate::{
     Bytes,
-    budget::Budget,
-    problem::{
-        ChunkId, Problem,
-        constraints::{
-            BodyLifetimes, Lifetimes, PeakSet,
-            boxes::happens_before,
-            cliques::{heaviest_clique, heaviest_cut},
-        },
+    bodies::{BodyLifetimes, Lifetimes, boxes::happens_before},
+    bound::{
+        PeakSet,
+        cliques::{heaviest_clique, heaviest_cut},
     },
+    budget::Budget,
+    problem::{ChunkId, Problem},
 };
 
 /// The most boxes for which the heaviest antichain is found by flow.

@@ -7,6 +7,21 @@
 //! only if `o` is not aligned. So the cells of all members, less one for each unaligned start, are
 //! distinct, and their sum, `align_up(o + s) - align_up(o)` for each, is a true bound: a root
 //! counts its size rounded up. The plain sum of bytes is another bound; the larger one counts.
+//!
+//! | file | idea |
+//! | --- | --- |
+//! | `peak_set` | the chunks alive together that take the most bytes |
+//! | `antichain`, `cliques` | the same on several streams: exact, and by hill climbing |
+//! | `free_bytes` | the bytes that pins and reserved ranges leave free |
+//! | `choices` | a bound for every choice of overwrites and parts |
+
+mod antichain;
+mod choices;
+pub(crate) mod cliques;
+mod free_bytes;
+mod peak_set;
+
+pub(crate) use peak_set::PeakSet;
 
 use std::{
     borrow::Cow,
@@ -17,7 +32,7 @@ use std::{
 use crate::{
     Bytes, Step,
     budget::Budget,
-    problem::{ChunkId, Problem, Segment, align_up, constraints::PeakSet},
+    problem::{ChunkId, Problem, Segment, align_up},
     steps::sum_by_step,
 };
 

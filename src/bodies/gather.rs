@@ -13,8 +13,9 @@ use tracing::debug;
 
 use crate::{
     Bytes, Problem, ProblemError, Step,
+    bound::LiveWeight,
     problem::{
-        ChunkId, LiveWeight, RejectReason, Request, align_up,
+        ChunkId, RejectReason, Request, align_up,
         constraints::{Part, Place},
     },
 };

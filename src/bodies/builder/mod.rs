@@ -12,7 +12,7 @@ mod tests;
 
 use std::ops::Range;
 
-pub(super) use index::Index;
+pub(crate) use index::Index;
 use make::{body, reserved};
 use pins::Pinned;
 use placement_constraints::PlacementConstraints;
@@ -20,19 +20,17 @@ use smallvec::{SmallVec, smallvec};
 
 use crate::{
     Bytes, Step,
-    problem::{
-        Chunk, ChunkId, Link, RejectReason, Request,
-        constraints::{
-            Body, ChainProjection, Clocks, TimedBox, TimedBoxes,
-            boxes::{View, concurrent},
-            bytes::Family,
-            join_error::JoinError,
-        },
+    bodies::{
+        Body, ChainProjection, TimedBox, TimedBoxes,
+        boxes::{View, concurrent},
+        bytes::Family,
+        join_error::JoinError,
     },
+    problem::{Chunk, ChunkId, Link, RejectReason, Request, constraints::Clocks},
 };
 
 /// Groups of more chunks than this have an [`Index`].
-pub(super) const MAX_LOOKED_AT: usize = if cfg!(test) { 1 } else { 16 };
+pub(crate) const MAX_LOOKED_AT: usize = if cfg!(test) { 1 } else { 16 };
 
 /// The most lines by which lives are compared.
 const MAX_LINES: usize = 8;

@@ -9,7 +9,8 @@ use std::{cmp::Reverse, ops::Range};
 
 use crate::{
     Step,
-    problem::constraints::{Chains, Clock, Clocks, chains, happens_before},
+    bodies::{Chains, chains, happens_before},
+    problem::constraints::{Clock, Clocks},
 };
 
 /// Chains of some clocks, by index, the longest first.
@@ -31,7 +32,7 @@ impl ChainProjection {
     }
 
     /// The longest chains of some clocks, at most `most` of them, the longest first.
-    pub(super) fn longest(clocks: &Clocks, most: usize) -> Vec<Self> {
+    pub(crate) fn longest(clocks: &Clocks, most: usize) -> Vec<Self> {
         let clock = |at: u32| clocks.get(at as usize).into();
         let line = |chain: Vec<u32>| Self(chain.into_iter().map(clock).collect());
         longest_chains(clocks).into_iter().take(most).map(line).collect()
@@ -44,7 +45,7 @@ impl ChainProjection {
     }
 
     /// As [`life`](Self::life), in the number type of an index.
-    pub(super) fn steps(&self, begin: &[Step], end: &[Step]) -> Range<i128> {
+    pub(crate) fn steps(&self, begin: &[Step], end: &[Step]) -> Range<i128> {
         let life = self.life(begin, end);
         life.start as i128..life.end as i128
     }
@@ -53,7 +54,7 @@ impl ChainProjection {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::problem::constraints::{TimedBox, concurrent};
+    use crate::bodies::{TimedBox, concurrent};
 
     #[test]
     fn lives_with_nothing_in_common_are_not_concurrent() {

@@ -5,13 +5,14 @@ use smallvec::SmallVec;
 
 use crate::{
     Bytes,
+    bodies::{
+        AllowedPool, ShortList,
+        boxes::View,
+        join_error::{JoinError, PinConflict},
+    },
     problem::{
         ChunkId,
-        constraints::{
-            AllowedPool, Place, Pool, PoolId, ShortList,
-            boxes::View,
-            join_error::{JoinError, PinConflict},
-        },
+        constraints::{Place, Pool, PoolId},
     },
 };
 

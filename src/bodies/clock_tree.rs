@@ -1,7 +1,7 @@
 //! A segment tree over pairs of clocks. It finds the boxes that may be alive together with another box.
 //!
 //! Each leaf holds a low and a high clock, and each node holds the least low and the greatest high clock below it,
-//! stream by stream. Boxes are placed chain by chain, in order of the [sums](wide_sum) of their begins. A search for
+//! stream by stream. Boxes are placed chain by chain, in order of the sums of their begins. A search for
 //! the boxes alive together with another one then takes O(log n) for each chain and for each box found: a box that is
 //! over before another begins has the smaller sum, so within a chain, the boxes on one side are over or alive, and
 //! those on the other side are alive or later, and every node that is not skipped contains a live box. If streams do
@@ -11,11 +11,12 @@ use std::iter::successors;
 
 use crate::{
     Step,
-    problem::constraints::{
-        Clocks, TimedBox, TimedBoxes,
+    bodies::{
+        TimedBox, TimedBoxes,
         chains::{Chains, chains},
         happens_before,
     },
+    problem::constraints::Clocks,
 };
 
 /// Pairs of clocks, by place.
@@ -148,7 +149,7 @@ pub(crate) fn ranks(boxes: &[TimedBoxes]) -> Vec<Vec<usize>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::problem::constraints::concurrent;
+    use crate::bodies::concurrent;
 
     fn boxed(begin: Vec<Step>, end: Vec<Step>) -> TimedBox {
         TimedBox { begin: begin.into(), end: end.into(), bytes: 0..1 }

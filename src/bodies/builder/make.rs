@@ -2,18 +2,16 @@
 
 use crate::{
     Bytes,
-    problem::{
-        ChunkId,
-        constraints::{
-            Body, PoolId,
-            bodies::{
-                Bodies, Members,
-                placement_constraints::{PlacementConstraints, Settled},
-            },
-            boxes::View,
-            join_error::{JoinError, PinConflict},
+    bodies::{
+        Body,
+        boxes::View,
+        builder::{
+            Bodies, Members,
+            placement_constraints::{PlacementConstraints, Settled},
         },
+        join_error::{JoinError, PinConflict},
     },
+    problem::{ChunkId, constraints::PoolId},
 };
 
 impl Bodies {

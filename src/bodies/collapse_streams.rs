@@ -13,13 +13,11 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use crate::{
     Step,
+    bodies::{ClockTree, TimedBox, TimedBoxes, View, happens_before, wide_sum},
     budget::{Budget, Stop},
     problem::{
-        ChunkId, Problem, ProblemBuilder, Request,
-        constraints::{
-            ChunkConstraints, Clock, ClockTree, Constraints, TimedBox, TimedBoxes, View,
-            happens_before, wide_sum,
-        },
+        ChunkId, Link, Problem, ProblemBuilder, Request,
+        constraints::{ChunkConstraints, Clock, Constraints},
     },
 };
 
@@ -109,7 +107,7 @@ impl Problem {
             .map(|r| (r.overwriter, r.overwritten))
             .collect();
         for overwriter in self.ids() {
-            if let Some(super::Link { overwritten, offset, below }) = self.link(overwriter) {
+            if let Some(Link { overwritten, offset, below }) = self.link(overwriter) {
                 let required = required.contains(&(overwriter, overwritten));
                 linear.request(Request { overwriter, overwritten, offset, below, required });
             }

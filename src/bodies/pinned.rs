@@ -4,14 +4,12 @@ use std::ops::Range;
 
 use crate::{
     Bytes,
-    problem::{
-        ChunkId,
-        constraints::{
-            Bodies, ChainProjection, Clocks, TimedBox,
-            bodies::{ALL_STEPS, Index, life},
-            boxes::{View, concurrent},
-        },
+    bodies::{
+        Bodies, ChainProjection, TimedBox,
+        boxes::{View, concurrent},
+        builder::{ALL_STEPS, Index, life},
     },
+    problem::{ChunkId, constraints::Clocks},
 };
 
 /// A chunk of a pinned body.

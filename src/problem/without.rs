@@ -1,13 +1,32 @@
-//! A problem without its pools, pins and windows.
+//! A problem without some of its requests, parts and constraints.
 
 use std::sync::Arc;
 
 use crate::problem::{
-    Labels, Links, Problem,
-    constraints::{ChunkConstraints, Constraints},
+    Labels, Links, Problem, ProblemError,
+    constraints::{ChunkConstraints, Constraints, Part},
 };
 
 impl Problem {
+    /// The same problem without the requests and optional parts at some indices. If `is_required`, the remaining
+    /// optional parts become required.
+    pub(crate) fn without(
+        &self,
+        requests: impl Fn(usize) -> bool,
+        parts: impl Fn(usize) -> bool,
+        is_required: bool,
+    ) -> Result<Self, ProblemError> {
+        let mut builder = self.clone().into_builder();
+        keep(&mut builder.requests, |at| !requests(at));
+        keep(&mut builder.optional_parts, |at| !parts(at));
+        if is_required {
+            for Part { part, whole, offset } in std::mem::take(&mut builder.optional_parts) {
+                builder.part(part, whole, offset);
+            }
+        }
+        builder.finish()
+    }
+
     /// The chunks and accepted overwrites of a constrained problem, without names, pools, pins and own alignments.
     /// `None` if the problem is unconstrained, or has streams, parts, chunks kept apart, partial overlaps, holes, or
     /// windows that do not cover their whole chunk.
@@ -39,4 +58,10 @@ impl Problem {
             ..*self
         })
     }
+}
+
+/// Keeps the items whose index satisfies `is_kept`.
+fn keep<T>(items: &mut Vec<T>, is_kept: impl Fn(usize) -> bool) {
+    let mut places = 0..;
+    items.retain(|_| places.next().is_some_and(&is_kept));
 }

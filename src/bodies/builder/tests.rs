@@ -2,12 +2,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use arbitrary::{Result, Unstructured};
 
-use super::*;
+use crate::bodies::builder::*;
 use crate::{
     Problem,
+    bodies::join_error::PinConflict,
     problem::{
         ProblemBuilder,
-        constraints::{Constraints, Place, Pool, PoolId, join_error::PinConflict},
+        constraints::{Constraints, Place, Pool, PoolId},
     },
     seeds::bytes_of,
 };

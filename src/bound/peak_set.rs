@@ -10,16 +10,16 @@ use smallvec::{SmallVec, smallvec};
 
 use crate::{
     Bytes, Step,
+    bodies::{
+        Body, ChainProjection, TimedBox,
+        boxes::{TimedBoxes, concurrent, happens_before},
+        builder::{Index, MAX_LOOKED_AT},
+    },
+    bound::{LiveWeight, Weight, free_bytes::FreeBytes},
     budget::Budget,
     problem::{
-        Bound, ChunkId, LiveWeight, Problem, align_up,
-        bound::Weight,
-        constraints::{
-            Body, ChainProjection, Clock, Clocks, TimedBox,
-            bodies::{Index, MAX_LOOKED_AT},
-            boxes::{TimedBoxes, concurrent, happens_before},
-            free_bytes::FreeBytes,
-        },
+        Bound, ChunkId, Problem, align_up,
+        constraints::{Clock, Clocks},
     },
 };
 

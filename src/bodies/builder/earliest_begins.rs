@@ -7,10 +7,8 @@
 
 use crate::{
     Step,
-    problem::{
-        ChunkId, Request,
-        constraints::{Clock, boxes::View, happens_before},
-    },
+    bodies::{boxes::View, happens_before},
+    problem::{ChunkId, Request, constraints::Clock},
 };
 
 /// By stream: the steps at which requested overwriters have been written, ascending; and for each of them, the earliest

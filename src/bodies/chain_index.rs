@@ -3,7 +3,7 @@
 //! One table for each stream holds, for each step, the first moment of the chain at which the step is over. The clock
 //! is over at the latest of the moments that the tables give for its entries, so no moments are compared.
 
-use crate::problem::constraints::Lifetimes;
+use crate::bodies::Lifetimes;
 
 /// Tables that find the moments of a chain at which clocks are over.
 pub(crate) struct ChainIndex {
@@ -49,8 +49,9 @@ impl ChainIndex {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::problem::constraints::{
-        Clocks, chain_projection::longest_chains, happens_before, lifetimes::tests::ten_lives,
+    use crate::{
+        bodies::{chain_projection::longest_chains, happens_before, lifetimes::tests::ten_lives},
+        problem::constraints::Clocks,
     };
 
     #[test]

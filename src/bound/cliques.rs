@@ -22,10 +22,8 @@ use std::{cmp::Reverse, num::Wrapping, ops::Range};
 
 use crate::{
     Bytes,
+    bodies::{ChainIndex, Lifetimes, boxes::happens_before, chains::chains_of_begins},
     budget::{Budget, Stop},
-    problem::constraints::{
-        ChainIndex, Lifetimes, boxes::happens_before, chains::chains_of_begins,
-    },
     steps::indices,
 };
 
@@ -285,7 +283,8 @@ mod tests {
     use super::*;
     use crate::{
         Step,
-        problem::constraints::{Clock, TimedBox, concurrent},
+        bodies::{TimedBox, concurrent},
+        problem::constraints::Clock,
         seeds::bytes_of,
     };
 

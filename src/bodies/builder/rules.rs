@@ -1,7 +1,10 @@
 //! Rules a to c for requests to overwrite, applied before bodies are joined.
 
-use super::{BodyBuilder, earliest_begins::EarliestBegins};
-use crate::problem::{ChunkId, RejectReason, Request, constraints::happens_before};
+use crate::bodies::builder::{BodyBuilder, earliest_begins::EarliestBegins};
+use crate::{
+    bodies::happens_before,
+    problem::{ChunkId, RejectReason, Request},
+};
 
 impl BodyBuilder<'_> {
     /// Applies rules a to c. Returns the remaining requests, and how many of them go first: the required ones, then

@@ -1,4 +1,4 @@
-//! Optional requests and parts as choices: problems without some of them, and a bound that holds for all.
+//! A bound that holds whichever of the optional requests and parts a plan accepts.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -8,33 +8,14 @@ use std::{
 use smallvec::{SmallVec, smallvec};
 
 use crate::{
-    Bytes, Problem, ProblemError, Step,
-    problem::{ChunkId, Request, align_up, constraints::Part},
+    Bytes, Problem, Step,
+    problem::{ChunkId, Request, align_up},
 };
 
 /// The most chunks around a chunk, directly or through others, that a walk visits; beyond that, no bound is given.
 const MAX_AROUND: usize = 1 << 12;
 
 impl Problem {
-    /// The same problem without the requests and optional parts at some indices. If `is_required`, the remaining
-    /// optional parts become required.
-    pub(crate) fn without(
-        &self,
-        requests: impl Fn(usize) -> bool,
-        parts: impl Fn(usize) -> bool,
-        is_required: bool,
-    ) -> Result<Self, ProblemError> {
-        let mut builder = self.clone().into_builder();
-        keep(&mut builder.requests, |at| !requests(at));
-        keep(&mut builder.optional_parts, |at| !parts(at));
-        if is_required {
-            for Part { part, whole, offset } in std::mem::take(&mut builder.optional_parts) {
-                builder.part(part, whole, offset);
-            }
-        }
-        builder.finish()
-    }
-
     /// The bytes that every plan needs, whichever requests and parts are accepted. `None` if the problem is
     /// constrained, or if a chunk may lie inside too many others.
     ///
@@ -171,12 +152,6 @@ impl<'p> Wholes<'p> {
         });
         Some(lives.into())
     }
-}
-
-/// Keeps the items whose index satisfies `is_kept`.
-fn keep<T>(items: &mut Vec<T>, is_kept: impl Fn(usize) -> bool) {
-    let mut places = 0..;
-    items.retain(|_| places.next().is_some_and(&is_kept));
 }
 
 /// The representative of a chunk's group: a union-find lookup with path halving.

@@ -7,10 +7,8 @@ use std::ops::Range;
 
 use crate::{
     Step,
-    problem::{
-        Problem,
-        constraints::{Clock, by_sum},
-    },
+    bodies::by_sum,
+    problem::{Problem, constraints::Clock},
 };
 
 /// Steps serve as their own numbers if no stream has more than this many steps per clock.
@@ -210,10 +208,10 @@ pub(super) mod tests {
     use arbitrary::{Result, Unstructured};
 
     use super::*;
-    use crate::problem::constraints::happens_before;
+    use crate::bodies::happens_before;
 
     /// Ten begins and ends with steps at a distance from each other, and the lives made of them.
-    pub(in crate::problem::constraints) fn ten_lives(
+    pub(crate) fn ten_lives(
         random: &mut Unstructured<'_>,
         streams: usize,
         distance: Step,
