@@ -2,6 +2,8 @@
 
 use std::{fmt, str::FromStr};
 
+use crate::PlanError;
+
 /// Defines the enum and every function over its variants from one table.
 macro_rules! strategies {
     ($($(#[$attribute:meta])* $variant:ident $name:literal, $limit:expr,
@@ -99,12 +101,10 @@ impl fmt::Display for Strategy {
 }
 
 impl FromStr for Strategy {
-    type Err = String;
+    type Err = PlanError;
 
-    fn from_str(name: &str) -> Result<Self, String> {
-        Self::ALL.iter().copied().find(|strategy| strategy.name() == name).ok_or_else(|| {
-            let all: Vec<&str> = Self::ALL.iter().map(|strategy| strategy.name()).collect();
-            format!("no strategy is called '{name}'; the strategies are {}", all.join(", "))
-        })
+    fn from_str(name: &str) -> Result<Self, PlanError> {
+        let found = Self::ALL.iter().copied().find(|strategy| strategy.name() == name);
+        found.ok_or_else(|| PlanError::UnknownStrategy { name: name.to_owned() })
     }
 }

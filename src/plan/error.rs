@@ -70,6 +70,12 @@ pub enum PlanError {
         /// Its name.
         name: String,
     },
+    /// A text is not the name of a strategy.
+    #[error("no strategy is called '{name}'; the strategies are {}", names())]
+    UnknownStrategy {
+        /// The text.
+        name: String,
+    },
     /// A pin names a tensor outside the pools, or without bytes.
     #[error("'{name}' cannot be pinned, because it does not lie in the pool")]
     NotInPool {
@@ -151,6 +157,11 @@ impl PlanError {
     pub(crate) const fn is_stop(&self) -> bool {
         matches!(self, Self::Cancelled { .. } | Self::OutOfTime { .. })
     }
+}
+
+fn names() -> String {
+    let names: Vec<&str> = Strategy::ALL.iter().map(|strategy| strategy.name()).collect();
+    names.join(", ")
 }
 
 fn at(chunk: Option<&str>) -> String {

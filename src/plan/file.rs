@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Bytes, Plan, PlannedChunk, PlannedTensor, Step,
+    Bytes, Plan, PlanError, PlannedChunk, PlannedTensor, Step,
     file::{Places, is_zero},
     plan::{
         ArenaEntry, PlannedBody, PlannedCopies, PlannedLink, PlannedPart, PlannedPool,
@@ -287,8 +287,8 @@ pub(crate) enum PlanFileError {
     #[error("the objective is not the traffic, followed by the sizes of the pools from the last")]
     Objective,
     /// The strategy is unknown.
-    #[error("{0}")]
-    Strategy(String),
+    #[error(transparent)]
+    Strategy(#[from] PlanError),
 }
 
 impl From<Plan> for PlanFile {
@@ -395,9 +395,7 @@ impl TryFrom<PlanFile> for Plan {
     type Error = PlanFileError;
 
     fn try_from(file: PlanFile) -> Result<Self, PlanFileError> {
-        let strategy = |name: Option<String>| {
-            name.map(|name| name.parse().map_err(PlanFileError::Strategy)).transpose()
-        };
+        let strategy = |name: Option<String>| name.map(|name| name.parse()).transpose();
         file.check_format()?;
         let pool_of = |chunk: &ChunkEntry| match &chunk.pool {
             None if file.pools.len() > 1 => Err(PlanFileError::NoPool(chunk.name.to_string())),
