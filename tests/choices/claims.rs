@@ -1,6 +1,12 @@
 //! The claims that are checked, one by one.
 
-use memplan::{Limits, Plan, PlanError, Strategy, plan::Scope, planner::PlanFit};
+use std::sync::OnceLock;
+
+use memplan::{
+    Limits, Plan, PlanError, Strategy,
+    plan::Scope,
+    planner::{PlanFit, ReorderedPlan},
+};
 
 use super::{
     draw::{Case, World},
@@ -73,13 +79,15 @@ impl Claim {
     }
 }
 
-/// What is true of a case.
+/// What is true of a case, and memplan's plans of it once a claim needs them.
 pub struct Truth {
     model: Model,
     questions: Questions,
     choices: Vec<Vec<Link>>,
     pub best: Option<Best>,
     pub order: Option<BestOrder>,
+    plan: OnceLock<Result<Plan, PlanError>>,
+    reordered: OnceLock<Result<ReorderedPlan, PlanError>>,
 }
 
 impl Truth {
@@ -87,13 +95,25 @@ impl Truth {
         let model = case.model();
         let questions = questions(&model);
         let choices = choices(&questions).ok_or(TooMany)?;
-        let mut truth = Self { model, questions, choices, best: None, order: None };
+        let (plan, reordered) = (OnceLock::new(), OnceLock::new());
+        let mut truth =
+            Self { model, questions, choices, best: None, order: None, plan, reordered };
         truth.best = best_of(&truth.model, case, &truth.choices)?;
         if world == World::Orders {
             let mut model = case.model();
             truth.order = best_order(&mut model, &truth.questions, &truth.choices)?;
         }
         Ok(truth)
+    }
+
+    fn plan(&self, case: &Case) -> Result<&Plan, &PlanError> {
+        self.plan.get_or_init(|| planner(case).plan(&case.sequence)).as_ref()
+    }
+
+    fn reordered(&self, case: &Case) -> Result<&ReorderedPlan, &PlanError> {
+        let limits = Limits::default().nodes(100_000);
+        let reordered = || planner(case).plan_reordered(&case.sequence, limits);
+        self.reordered.get_or_init(reordered).as_ref()
     }
 
     /// The best plan with the ties of a plan that needs its chunks for as long.
@@ -160,8 +180,8 @@ fn oracle_is_right(case: &Case, truth: &Truth, finding: &mut Finding) {
             format!("the oracle's plan of {:?} with {:?}: {fault:?}", best.objective, best.links)
         });
     }
-    if let Ok(plan) = planner(case).plan(&case.sequence) {
-        let found = objective(case, &plan);
+    if let Ok(plan) = truth.plan(case) {
+        let found = objective(case, plan);
         let best = truth.best.as_ref().map(|best| &best.objective);
         let is_right = best.is_some_and(|best| *best <= found);
         let by = best.map_or(1.0, |best| ratio(best, &found));
@@ -176,8 +196,8 @@ fn runs(case: &Case, truth: &Truth, finding: &mut Finding) {
         finding.ask(fault.is_none(), 1.0, || format!("{what}: {fault:?}"));
     };
     let planner = planner(case);
-    if let Ok(plan) = planner.plan(&case.sequence) {
-        run(&plan, "plan");
+    if let Ok(plan) = truth.plan(case) {
+        run(plan, "plan");
     }
     if case.setting.pools.is_some() {
         return;
@@ -197,30 +217,30 @@ fn runs(case: &Case, truth: &Truth, finding: &mut Finding) {
 
 fn planned(case: &Case, truth: &Truth, finding: &mut Finding) {
     if let Some(best) = &truth.best {
-        let plan = planner(case).plan(&case.sequence);
+        let plan = truth.plan(case);
         let is_right = matches!(plan, Ok(_) | Err(PlanError::Infeasible));
         finding.ask(is_right, 1.0, || refuted(plan.err(), best));
     }
 }
 
 fn no_plan(case: &Case, truth: &Truth, finding: &mut Finding) {
-    if let Err(error @ PlanError::Infeasible) = planner(case).plan(&case.sequence) {
+    if let Err(error @ PlanError::Infeasible) = truth.plan(case) {
         let text = |best: &Best| refuted(Some(error), best);
         finding
             .ask(truth.best.is_none(), 1.0, || truth.best.as_ref().map(text).unwrap_or_default());
     }
 }
 
-fn refuted(error: Option<PlanError>, best: &Best) -> String {
-    let error = error.map(|error| error.to_string());
+fn refuted(error: Option<&PlanError>, best: &Best) -> String {
+    let error = error.map(PlanError::to_string);
     format!("{error:?}, but there is a plan of {:?} with {:?}", best.objective, best.links)
 }
 
 /// Checks what a plan claims, if it claims it over these plans, and what may be claimed of it once it is a file.
 fn bound(case: &Case, truth: &Truth, scope: Scope, finding: &mut Finding) -> Result<(), TooMany> {
-    let Ok(plan) = planner(case).plan(&case.sequence) else { return Ok(()) };
-    claimed(case, truth, &plan, scope, finding)?;
-    match planner(case).count_bound(plan, &case.sequence) {
+    let Ok(plan) = truth.plan(case) else { return Ok(()) };
+    claimed(case, truth, plan, scope, finding)?;
+    match planner(case).count_bound(plan.clone(), &case.sequence) {
         Ok(counted) => claimed(case, truth, &counted, scope, finding)?,
         Err(error) => finding.ask(false, 1.0, || format!("its bound is not counted: {error}")),
     }
@@ -267,7 +287,7 @@ fn claimed(
 
 fn fit(case: &Case, truth: &Truth, finding: &mut Finding) {
     let Some(best) = truth.best.as_ref().map(Best::pool) else { return };
-    let Ok(plan) = planner(case).plan(&case.sequence) else { return };
+    let Ok(plan) = truth.plan(case) else { return };
     let alignment = case.setting.alignment;
     let middle = best.midpoint(plan.pool_size()) / alignment * alignment;
     let mut capacities = vec![best, best + alignment, middle, plan.pool_size().saturating_sub(1)];
@@ -300,8 +320,8 @@ fn strategies(case: &Case, truth: &Truth, finding: &mut Finding) -> Result<(), T
 }
 
 fn quality(case: &Case, truth: &Truth, finding: &mut Finding) {
-    if let (Some(best), Ok(plan)) = (&truth.best, planner(case).plan(&case.sequence)) {
-        let found = objective(case, &plan);
+    if let (Some(best), Ok(plan)) = (&truth.best, truth.plan(case)) {
+        let found = objective(case, plan);
         let by = ratio(&found, &best.objective);
         finding.ask(by <= 1.01, by, || {
             format!("{found:?}; {:?} is possible with {:?}", best.objective, best.links)
@@ -311,8 +331,7 @@ fn quality(case: &Case, truth: &Truth, finding: &mut Finding) {
 
 fn order(claim: Claim, case: &Case, truth: &Truth, finding: &mut Finding) {
     let Some(BestOrder { order, best }) = &truth.order else { return };
-    let limits = Limits::default().nodes(100_000);
-    let Ok(found) = planner(case).plan_reordered(&case.sequence, limits) else { return };
+    let Ok(found) = truth.reordered(case) else { return };
     let (pool, bound, peak) =
         (found.plan.pool_size(), found.reordered.lower_bound, found.reordered.peak);
     let by = |bytes: u64| bytes as f64 / best.pool().max(1) as f64;

@@ -2,12 +2,14 @@
 
 use std::{
     collections::BTreeMap,
+    sync::OnceLock,
     time::{Duration, Instant},
 };
 
 use super::{
     claims::{Claim, Truth, check},
     draw::{Case, Mix, World, case},
+    packing::TooMany,
     shrink::shrunk,
 };
 
@@ -81,13 +83,27 @@ fn described(claim: Claim, world: World, number: u64) -> String {
     format!("graph {number} of {world:?}: {text}\noptions: {options}\n{sequence}")
 }
 
+/// A graph, and the truth about it.
+type Known = (Case, Result<Truth, TooMany>);
+
+/// The first graphs of each kind, which many claims are checked on: finding out the truth takes longest.
+static KNOWN: [[OnceLock<Known>; 1000]; 4] = [const { [const { OnceLock::new() }; 1000] }; 4];
+
+fn find_out(world: World, number: u64) -> Known {
+    let case = case(world, number);
+    let truth = Truth::of(&case, world);
+    (case, truth)
+}
+
 /// Checks a claim on a fixed number of graphs, or as long as there is time.
 fn hold(claim: Claim, world: World, count: u64) {
     let mut tally = Tally::default();
     for number in numbers(count) {
-        let case = case(world, number);
-        match Truth::of(&case, world) {
-            Ok(truth) => tally.add(claim, number, &case, &truth),
+        let new = OnceLock::new();
+        let known = KNOWN[world as usize].get(number as usize).unwrap_or(&new);
+        let (case, truth) = known.get_or_init(|| find_out(world, number));
+        match truth {
+            Ok(truth) => tally.add(claim, number, case, truth),
             Err(_) => tally.too_many += 1,
         }
     }
