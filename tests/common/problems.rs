@@ -1,7 +1,7 @@
 //! Problems to plan, and a check of layouts.
 
 use memplan::{
-    Layout, Problem, Strategy,
+    Bytes, Layout, Problem, Strategy,
     problem::{ChunkId, Segment},
     search::{Limits, Observer},
 };
@@ -27,15 +27,15 @@ pub fn as_laid_out(problem: &Problem, strategy: Strategy, layout: &Layout) -> Pr
     kept.build().unwrap()
 }
 
-/// Returns the first fault of a layout, found by comparing every segment with every other.
-pub fn wrong(problem: &Problem, layout: &Layout) -> Option<String> {
-    let pool = layout.pool_size(problem);
+/// Returns the first fault of a pool in which chunks lie at some offsets, found by comparing every segment with every
+/// other.
+pub fn wrong(problem: &Problem, pool: Bytes, offset: impl Fn(ChunkId) -> Bytes) -> Option<String> {
     if pool < problem.lower_bound().bytes {
         return Some(format!("a pool of {pool} is below the lower bound"));
     }
     let mut laid: Vec<(ChunkId, Segment)> = Vec::new();
     for root in problem.roots() {
-        let base = layout.offset(root);
+        let base = offset(root);
         if !base.is_multiple_of(problem.alignment()) {
             return Some(format!("{root:?} lies at {base}"));
         }
@@ -43,7 +43,7 @@ pub fn wrong(problem: &Problem, layout: &Layout) -> Option<String> {
             return Some(format!("{root:?} sticks out"));
         }
         for chunk in problem.chain(root) {
-            if layout.offset(chunk) != base + problem.place_in_chain(chunk).1 {
+            if offset(chunk) != base + problem.place_in_chain(chunk).1 {
                 return Some(format!("{chunk:?} is not in its place in the chain"));
             }
         }
