@@ -36,6 +36,7 @@ impl Lists {
         self.starts.len() - 1
     }
 
+    #[inline]
     pub(crate) fn get(&self, list: usize) -> &[u32] {
         &self.items[self.starts[list] as usize..self.starts[list + 1] as usize]
     }
@@ -48,6 +49,7 @@ impl Lists {
 
 /// Converts an index to its stored form; sequences have fewer than 2^32 tensors, and no more
 /// operators that matter.
+#[inline]
 pub(crate) fn narrow(index: usize) -> u32 {
     u32::try_from(index).unwrap_or(u32::MAX)
 }

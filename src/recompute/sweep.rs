@@ -85,19 +85,18 @@ impl<'m> Sweep<'m> {
 
     /// Walks over the sequence that a choice leads to.
     pub(super) fn score(&mut self, thresholds: &[u32]) -> Score {
-        self.place_copies(thresholds);
+        let cost = self.place_copies(thresholds);
         self.list_runs();
         self.find_lives();
         let peak = self.add_up();
-        let runs_twice = |operator: &usize| self.slots[*operator] > 0 && !self.deferred[*operator];
-        let copies = (0..self.model.operators()).filter(runs_twice);
-        let cost = copies.map(|operator| self.model.cost[operator]).sum();
         self.work += self.runs.len() as u64;
         Score { cost, peak }
     }
 
-    /// Finds the slot of every copy, from the last operator to the first: readers come before what they read.
-    fn place_copies(&mut self, thresholds: &[u32]) {
+    /// Finds the slot of every copy, from the last operator to the first: readers come before what they read. Returns
+    /// the cost of all copies.
+    fn place_copies(&mut self, thresholds: &[u32]) -> u64 {
+        let mut cost = 0;
         self.heads.fill(NOBODY);
         for operator in (0..self.model.operators()).rev() {
             (self.slots[operator], self.deferred[operator]) = (0, false);
@@ -124,10 +123,14 @@ impl<'m> Sweep<'m> {
             if slot <= self.model.latest[operator] && slot != NOBODY {
                 self.slots[operator] = slot;
                 self.deferred[operator] = first == NOBODY && !self.model.makes_kept[operator];
+                if !self.deferred[operator] {
+                    cost += self.model.cost[operator];
+                }
                 self.next[operator] = self.heads[slot as usize];
                 self.heads[slot as usize] = narrow(operator);
             }
         }
+        cost
     }
 
     fn list_runs(&mut self) {
@@ -151,26 +154,28 @@ impl<'m> Sweep<'m> {
         let model = self.model;
         let storages = model.storages.len();
         let end = narrow(self.runs.len().saturating_sub(1));
-        self.first.fill(NOBODY);
-        self.last.fill(NOBODY);
+        // As slices, they stay in registers.
+        let (first, last, now) = (&mut self.first[..], &mut self.last[..], &mut self.now[..]);
+        first.fill(NOBODY);
+        last.fill(NOBODY);
         self.asked.clear();
         for (at, storage) in model.storages.iter().enumerate() {
             if storage.producer == NOBODY {
-                self.first[at] = 0;
-                self.last[at] = if storage.kept { end } else { 0 };
+                first[at] = 0;
+                last[at] = if storage.kept { end } else { 0 };
             }
         }
-        for (at, value) in model.values.iter().enumerate() {
-            self.now[at] = value.storage;
+        for (now, value) in now.iter_mut().zip(&model.values) {
+            *now = value.storage;
         }
         for (at, run) in self.runs.iter().enumerate() {
             let (at, operator) = (narrow(at), run.operator as usize);
             let reads = model.reads.get(operator);
             for &value in reads {
-                extend(&mut self.last[self.now[value as usize] as usize], at);
+                extend(&mut last[now[value as usize] as usize], at);
             }
             for overlay in &model.overlays[operator] {
-                let input = self.now[overlay.input as usize];
+                let input = now[overlay.input as usize];
                 self.asked.push((at, input, overlay.output, overlay.bytes));
             }
             let makes = model.makes.get(operator);
@@ -178,17 +183,17 @@ impl<'m> Sweep<'m> {
                 let value = model.values[made as usize];
                 let storage = value.storage as usize;
                 if value.of != NOBODY {
-                    let of = self.now[value.of as usize];
-                    extend(&mut self.last[of as usize], at);
-                    self.now[made as usize] = of;
+                    let of = now[value.of as usize];
+                    extend(&mut last[of as usize], at);
+                    now[made as usize] = of;
                     continue;
                 }
                 let kept = model.storages[storage].kept;
                 let instance = storage + if run.is_copy { storages } else { 0 };
-                self.first[instance] = at;
-                self.last[instance] = if kept && !run.is_copy { end } else { at };
+                first[instance] = at;
+                last[instance] = if kept && !run.is_copy { end } else { at };
                 if !kept || !run.is_copy {
-                    self.now[made as usize] = narrow(instance);
+                    now[made as usize] = narrow(instance);
                 }
             }
             self.work += (reads.len() + makes.len()) as u64;
@@ -198,22 +203,24 @@ impl<'m> Sweep<'m> {
     /// Adds up the live bytes of every run; returns the most.
     fn add_up(&mut self) -> Bytes {
         let model = self.model;
-        let storages = model.storages.len();
         self.changes.clear();
         self.changes.resize(self.runs.len() + 1, 0);
-        for (at, &first) in self.first.iter().enumerate() {
+        let changes = &mut self.changes[..];
+        let storages = model.storages.iter().chain(&model.storages);
+        for ((&first, &last), storage) in self.first.iter().zip(&self.last).zip(storages) {
             if first != NOBODY {
-                let bytes = model.storages[at % storages.max(1)].bytes.cast_signed();
-                self.changes[first as usize] += bytes;
-                self.changes[self.last[at] as usize + 1] -= bytes;
+                let bytes = storage.bytes.cast_signed();
+                changes[first as usize] += bytes;
+                changes[last as usize + 1] -= bytes;
             }
         }
-        self.live.clear();
         let mut live = 0;
-        for (run, change) in self.runs.iter().zip(&self.changes) {
+        let runs = self.runs.iter().zip(&self.changes);
+        self.live.clear();
+        self.live.extend(runs.map(|(run, change)| {
             live += change;
-            self.live.push(live.cast_unsigned() + model.workspace[run.operator as usize]);
-        }
+            live.cast_unsigned() + model.workspace[run.operator as usize]
+        }));
         self.grant_overlays();
         self.live.iter().copied().max().unwrap_or(0)
     }
