@@ -14,7 +14,8 @@ impl Planner<'_> {
     /// becomes the [claimed bound](Plan::claimed_bound). The alignment and padding are those of the plan.
     ///
     /// The input is lowered with the choices that a planner makes first. If the plan is one of other choices, it has
-    /// other chunks, and only the [content bound](Self::content_bound) holds for it.
+    /// other chunks, and only the [content bound](Self::content_bound) holds for it; if that cannot be counted, the
+    /// bound is 0.
     ///
     /// ```
     /// use memplan::{Planner, networks};
@@ -42,12 +43,14 @@ impl Planner<'_> {
             Err(error) if choices::may_be_cured(&error) => None,
             Err(error) => return Err(error),
         };
-        let of_content = planner.content_bound(input)?;
-        let is_of = |problem: &Problem| {
+        let problem = problem.filter(|problem| {
             has_chunks_of(&plan, problem)
                 && (input.sequence().is_none() || !is_finer(&plan, problem))
-        };
-        let counted = if let Some(problem) = problem.filter(is_of) {
+        });
+        // The plan may have other plans of the bodies, which make its workspaces smaller.
+        let is_counted = problem.is_some() || plan.bodies.is_empty();
+        let of_content = if is_counted { planner.content_bound(input)? } else { None };
+        let counted = if let Some(problem) = problem {
             let counted = plan.with_counted_bound(&problem);
             let scope = counted.scope.min(Scope::of(input, planner.lowering));
             Plan { scope, ..counted }

@@ -44,8 +44,12 @@ fn size_rows(plan: &Plan, steps: Option<&OpSequence>) -> Vec<Row<'static>> {
         (PEAK, 1.0) => "peak of live tensors",
         (name, _) => name,
     };
+    // A plan from a file may have choices for which no bound is counted.
+    let has_bound = plan.lower_bound > 0 || plan.pool_size == 0;
     let judgement = if plan.pool_size == plan.lower_bound {
         format!("= {name}")
+    } else if !has_bound {
+        "no bound is known".to_owned()
     } else {
         format!("= {:.3} x {name}", plan.ratio())
     };
@@ -60,7 +64,7 @@ fn size_rows(plan: &Plan, steps: Option<&OpSequence>) -> Vec<Row<'static>> {
     });
     if alive < plan.lower_bound {
         rows.push(Row::new(PROVEN, plan.lower_bound, "found by the search".to_owned()));
-    } else if alive > plan.lower_bound {
+    } else if has_bound && alive > plan.lower_bound {
         let remark = "peak with every overwrite that is possible".to_owned();
         rows.push(Row::new(BOUND, plan.lower_bound, remark));
     }

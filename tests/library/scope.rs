@@ -2,7 +2,7 @@
 
 use memplan::{
     OpSequence, Operator, Output, Plan, Planner, Problem, Strategy, lower::LoweringOptions,
-    plan::Scope, planner::PlanFit, problem::Request,
+    plan::Scope, planner::PlanFit, problem::Request, report::summary,
 };
 use rstest::rstest;
 
@@ -110,6 +110,12 @@ fn a_body_without_a_proof_proves_nothing_over_all() {
         naive.lower_bound()
     );
     assert_eq!((naive.scope(), best.scope()), (Scope::TheseChoices, Scope::AllChoices));
+    // A planner that plans the body in a larger pool knows no bound for a plan that does better.
+    let counted = Planner::new().strategy(Strategy::Naive).count_bound(best.clone(), &sequence);
+    let counted = counted.unwrap();
+    assert_eq!((counted.lower_bound(), counted.proven_optimal()), (0, false));
+    assert_eq!(counted.claimed_bound(), Some(best.lower_bound()));
+    assert!(summary(&counted, None, "").contains("no bound is known"));
 }
 
 /// The pool of a body is workspace of its operator, so what is proven of a body holds around it.
