@@ -433,7 +433,7 @@ fn shows_arena(args: &ExplainArgs, path: &Path) -> bool {
     is_new && is_one_pool && files::is_tflite(path, &args.reading) && path.is_file()
 }
 
-/// The problem of a plan in several pools, whose traffic is compared with that of simple rules.
+/// The problem of a plan in several pools, for comparing the traffic of the plan with the traffic of simple rules.
 fn traffic(plan: &Plan, input: &Input, path: Option<&Path>, args: &ExplainArgs) -> Option<Problem> {
     if plan.pools().len() < 2 {
         return None;

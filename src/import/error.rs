@@ -228,7 +228,8 @@ pub enum ImportError {
     NoOnnx,
 }
 
-/// The reader of flatbuffers is that of TensorFlow Lite models.
+/// The message for a damaged program. Programs are read with the flatbuffer reader of TensorFlow Lite models, whose own
+/// message names a model.
 #[cfg(feature = "tflite")]
 fn damage(error: &super::tflite::TfliteError) -> String {
     match error {

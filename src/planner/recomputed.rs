@@ -193,8 +193,8 @@ impl Planner<'_> {
     }
 
     /// Searches for the recomputation at `points` capacities, spaced evenly from the least peak that is found to the
-    /// peak of the given sequence. The limits are for all of them together; the default effort is 1.25 times that of
-    /// one search.
+    /// peak of the given sequence. The limits are for all of them together; the default effort is 1.25 times the effort
+    /// of one search.
     ///
     /// ```
     /// use memplan::{Limits, Planner, networks};

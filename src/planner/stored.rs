@@ -10,8 +10,8 @@ use crate::{
 };
 
 impl Planner<'_> {
-    /// Counts the lower bound of a plan from a file again, because a file can claim any. A larger bound that it states
-    /// becomes the [claimed bound](Plan::claimed_bound). The alignment and padding are those of the plan.
+    /// Counts the lower bound of a plan from a file again, in bytes, because a file can claim any. If the file states
+    /// another one, that becomes the [claimed bound](Plan::claimed_bound). The plan states the alignment and padding.
     ///
     /// The input is lowered with the choices that a planner makes first. If the plan is one of other choices, it has
     /// other chunks, and only the [content bound](Self::content_bound) holds for it; if that cannot be counted, the
@@ -70,7 +70,7 @@ impl Planner<'_> {
     }
 }
 
-/// Returns whether the chunks of a plan are those of a problem, with the same chunks inside others.
+/// Returns whether a plan has the chunks of a problem, and the same ones inside others.
 fn has_chunks_of(plan: &Plan, problem: &Problem) -> bool {
     let planned = plan.chunks.iter().map(|chunk| (chunk.size, chunk.begin, chunk.end));
     let lowered = problem.chunks().iter().map(|chunk| (chunk.size, chunk.begin, chunk.end));

@@ -16,7 +16,7 @@ use crate::{
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Recomputed<T> {
-    /// What fits.
+    /// The expanded sequence, or its plan, that fits.
     Found(Box<T>),
     /// No expanded sequence in the given order fits, however often operators run again.
     Impossible {
