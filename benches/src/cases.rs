@@ -75,7 +75,7 @@ impl Prepared<'_> {
             Self::Layout(problem) => Strategy::Pushdown
                 .layout(problem, &Limits::default(), Observer::default())
                 .map_or(0, |layout| layout.offsets.len() as u64),
-            Self::Bound(problem) => problem.lower_bound().bytes,
+            Self::Bound(problem) => problem.lower_bound(),
             Self::Verify(problem, plan) => verify(*problem, plan).len() as u64,
         })
     }

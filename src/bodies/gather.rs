@@ -59,7 +59,7 @@ impl Problem {
     /// let whole = problem.chunk(2..4, 96);
     /// let problem = problem.build()?;
     /// let (problem, rejected) = problem.gather(&[vec![Part::new(a, whole, 0), Part::new(b, whole, 64)]]);
-    /// assert_eq!((problem.lower_bound().bytes, rejected.len()), (96, 0));
+    /// assert_eq!((problem.lower_bound(), rejected.len()), (96, 0));
     /// # Ok::<(), memplan::ProblemError>(())
     /// ```
     #[must_use]
@@ -289,7 +289,7 @@ impl<'p> Trials<'p> {
 
     /// The lower bound of the problem before any part is accepted.
     fn bound(&mut self) -> Bytes {
-        *self.bound.get_or_insert_with(|| self.problem.lower_bound().bytes)
+        *self.bound.get_or_insert_with(|| self.problem.lower_bound())
     }
 
     /// On several streams, checks that the bound of the whole problem does not rise with more parts.
@@ -303,7 +303,7 @@ impl<'p> Trials<'p> {
         let bound = |parts: &[Part]| {
             let problem =
                 self.problem.with_parts(parts).map_err(|error| RejectReason::of(&error))?;
-            Ok(problem.lower_bound().bytes)
+            Ok(problem.lower_bound())
         };
         let is_larger = bound(&[&self.parts, new].concat())? > bound(&self.parts)?;
         if is_larger { Err(RejectReason::LargerBound) } else { Ok(()) }

@@ -203,6 +203,6 @@ mod tests {
         // In step 3, `outer` is not around `inner`.
         assert_eq!(without.bound_over_choices(1, 0), Some(12 + 32));
         let parts = problem.without(|_| false, |_| false, true).expect("all parts are possible");
-        assert_eq!((parts.parts().len(), parts.lower_bound().bytes), (3, 37));
+        assert_eq!((parts.parts().len(), parts.lower_bound()), (3, 37));
     }
 }

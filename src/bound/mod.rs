@@ -36,26 +36,11 @@ use crate::{
     steps::sum_by_step,
 };
 
-/// The lower bound of a problem, and the step with the most bytes alive.
-///
-/// A step needs the bytes of every chunk that is alive in it, padding included, with four exceptions. An overwriter in
-/// its first step needs only its bytes outside the chunk that it overwrites. A chunk in a hole needs nothing. A chunk
-/// in a window needs the bytes of the window. Bytes that a part shares with its whole count once.
-///
-/// The *bytes alive* in a step are the sum of these bytes rounded up to the alignment, or the cells of the alignment
-/// that they take, whichever is larger. If the capacity of a pool is not a multiple of the alignment, the sum is not
-/// rounded up, and the bytes that the last cell of each such pool lacks are subtracted from the cells.
-///
-/// The *peak step* is the first step with the most bytes alive. The bound is at least the bytes alive in the peak step;
-/// pins and reserved ranges may raise it if there is only one pool. With several streams, the bound counts chunks that
-/// may be alive together. The chapter on verification in the book has the details.
+/// The lower bound of a problem, and its peak step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Bound {
-    /// The bound in bytes: no pool can be smaller.
-    pub bytes: Bytes,
-    /// The first step with the most bytes alive; 0 with several streams.
-    pub peak_step: Step,
+pub(crate) struct Bound {
+    pub(crate) bytes: Bytes,
+    pub(crate) peak_step: Step,
 }
 
 /// Bytes that are alive from step `begin` to step `end`; no other weight counts them.
@@ -92,12 +77,35 @@ impl Neg for Weight {
 }
 
 impl Problem {
-    /// Computes the lower bound by a sweep over the steps in O(n log n). With several pools, it bounds the
-    /// sum of their sizes. With several streams, there is no peak step.
+    /// The lower bound in bytes: no pool can be smaller. With several pools, it bounds the sum of their sizes. A sweep
+    /// over the steps computes it in O(n log n).
+    ///
+    /// A step needs the bytes of every chunk that is alive in it, padding included, with four exceptions. An overwriter
+    /// in its first step needs only its bytes outside the chunk that it overwrites. A chunk in a hole needs nothing. A
+    /// chunk in a window needs the bytes of the window. Bytes that a part shares with its whole count once.
+    ///
+    /// The *bytes alive* in a step are the sum of these bytes rounded up to the alignment, or the cells of the
+    /// alignment that they take, whichever is larger. If the capacity of a pool is not a multiple of the alignment, the
+    /// sum is not rounded up, and the bytes that the last cell of each such pool lacks are subtracted from the cells.
+    ///
+    /// The bound is at least the bytes alive in the [peak step](Self::peak_step); pins and reserved ranges may raise it
+    /// if there is only one pool. With several streams, the bound counts chunks that may be alive together. The chapter
+    /// on verification in the book has the details.
     #[must_use]
-    pub fn lower_bound(&self) -> Bound {
-        let &PeakSet { bytes, step, .. } = self.peak_set();
-        Bound { bytes, peak_step: step }
+    pub fn lower_bound(&self) -> Bytes {
+        self.peak_set().bytes
+    }
+
+    /// The peak step: the first one with the most bytes alive, as for the [lower bound](Self::lower_bound); 0 with
+    /// several streams.
+    #[must_use]
+    pub fn peak_step(&self) -> Step {
+        self.peak_set().step
+    }
+
+    /// The lower bound and the peak step.
+    pub(crate) fn bound(&self) -> Bound {
+        Bound { bytes: self.lower_bound(), peak_step: self.peak_step() }
     }
 
     /// The chunks that the lower bound counts.

@@ -15,10 +15,10 @@ use crate::{
         boxes::{TimedBoxes, concurrent, happens_before},
         builder::{Index, MAX_LOOKED_AT},
     },
-    bound::{LiveWeight, Weight, free_bytes::FreeBytes},
+    bound::{Bound, LiveWeight, Weight, free_bytes::FreeBytes},
     budget::Budget,
     problem::{
-        Bound, ChunkId, Problem, align_up,
+        ChunkId, Problem, align_up,
         constraints::{Clock, Clocks},
     },
 };
@@ -81,7 +81,7 @@ impl Problem {
     pub(crate) fn peak_set_of_bodies(&self, budget: &mut Budget<'_>) -> Result<PeakSet, PeakSet> {
         // In steps, the peak is found whatever the number of chunks, and pins and reserved ranges count.
         if let Ok(Some(linear)) = self.linear_within(budget) {
-            let Bound { bytes, peak_step } = linear.lower_bound();
+            let Bound { bytes, peak_step } = linear.bound();
             let chunks = linear.alive_at(peak_step).collect();
             return Ok(PeakSet { bytes, step: 0, chunks });
         }

@@ -205,5 +205,5 @@ pub(crate) fn peak(
     }
     let problem = lower_apart(sequence, options.lowering, options.placing, Grain::Chunks)?.problem;
     let placed = problem.with_alignment(alignment)?.with_padding(padding)?;
-    Ok(placed.lower_bound().bytes)
+    Ok(placed.lower_bound())
 }

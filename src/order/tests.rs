@@ -140,7 +140,7 @@ fn graph(
 fn planned(sequence: &OpSequence, options: LoweringOptions, placing: Placing) -> Option<Bytes> {
     let problem = lower_apart(sequence, options, placing, Grain::Chunks).ok()?.problem;
     let aligned = problem.with_alignment(placing.alignment).unwrap();
-    Some(aligned.with_padding(placing.padding).unwrap().lower_bound().bytes)
+    Some(aligned.with_padding(placing.padding).unwrap().lower_bound())
 }
 
 /// The bytes of unread inputs in the step after a downset.

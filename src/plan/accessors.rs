@@ -87,8 +87,8 @@ impl Plan {
         self.steps
     }
 
-    /// The first step at which the most bytes are alive, as [`Bound`](crate::problem::Bound) defines it; 0 if there are
-    /// several streams.
+    /// The first step at which the most bytes are alive, as [`Problem::peak_step`](crate::Problem::peak_step) defines
+    /// it; 0 if there are several streams.
     #[must_use]
     pub const fn peak_step(&self) -> Step {
         self.peak_step

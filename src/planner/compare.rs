@@ -155,7 +155,7 @@ impl Prepared<'_> {
     /// A lower bound in bytes for plans with gathered inputs inside their outputs and for plans with all copies.
     fn lower_bound(&self) -> Bytes {
         let problems = iter::once(&self.lowered).chain(&self.gathered);
-        problems.map(|lowered| lowered.problem.lower_bound().bytes).min().unwrap_or(0)
+        problems.map(|lowered| lowered.problem.lower_bound()).min().unwrap_or(0)
     }
 }
 

@@ -154,7 +154,7 @@ impl Planner<'_> {
         let start = Instant::now();
         let limits = self.limits.nodes(0);
         let mut layout = self.strategy.layout(problem, &limits, self.observer)?;
-        let lower_bound = problem.lower_bound().bytes;
+        let lower_bound = problem.lower_bound();
         let mut answer: Answer = PlanFit::Yes;
         if layout.pool_size(problem) > capacity {
             let fit = match () {

@@ -110,7 +110,7 @@ impl Prepared<'_> {
         };
         let start = Instant::now();
         // With pins, either bound may be the larger one.
-        let bound = |lowered: &Lowered| lowered.problem.lower_bound().bytes;
+        let bound = |lowered: &Lowered| lowered.problem.lower_bound();
         let bound = bound(gathered).min(bound(&self.lowered));
         let inside = match plan_of(&self.of_gathered(), gathered) {
             Ok(plan) if plan.pools.len() == 1 && plan.pool_size == bound => return Ok(plan),

@@ -32,7 +32,6 @@ pub(crate) mod moment;
 mod without;
 
 pub use crate::bodies::Segment;
-pub use crate::bound::Bound;
 pub use builder::ProblemBuilder;
 pub use constraints::{Clock, Feature, Part, Place, Pool, PoolId};
 pub(crate) use error::ProblemError;

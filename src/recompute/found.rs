@@ -79,7 +79,7 @@ impl Recompute<'_> {
         let problem = lower_apart(sequence, self.lowering, self.placing, Grain::Chunks)?.problem;
         let placed =
             problem.with_alignment(self.placing.alignment)?.with_padding(self.placing.padding)?;
-        Ok(placed.lower_bound().bytes)
+        Ok(placed.lower_bound())
     }
 
     /// Searches for one capacity.

@@ -77,7 +77,7 @@ pub fn layout(
     observer: Observer<'_>,
 ) -> Result<Layout, PlanError> {
     let start = Instant::now();
-    let bound = problem.lower_bound().bytes;
+    let bound = problem.lower_bound();
     let (cheapest, slowest) = cheapest(problem, bound, limits, observer);
     let Some((pool, cheap)) = cheapest else { return Ok(Layout::default()) };
     let is_over = || {

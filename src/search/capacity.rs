@@ -38,7 +38,7 @@ pub(super) fn fits_monitored(
     limits: &Limits,
     monitor: &mut Monitor<'_>,
 ) -> Fit {
-    if capacity < problem.lower_bound().bytes {
+    if capacity < problem.lower_bound() {
         return Fit::No;
     }
     let roots: Vec<_> = problem.roots().collect();

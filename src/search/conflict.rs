@@ -37,12 +37,11 @@ pub fn conflict(
     if fits_monitored(problem, capacity, limits, &mut monitor) != Fit::No {
         return None;
     }
-    let bound = problem.lower_bound();
     let mut roots: Vec<ChunkId> = problem.roots().collect();
     // Small roots are removed first, so that few remain.
     roots.sort_by_key(|&root| problem.padded_size(root));
-    if bound.bytes > capacity {
-        roots = peak_clique(problem, roots, bound.peak_step, capacity);
+    if problem.lower_bound() > capacity {
+        roots = peak_clique(problem, roots, problem.peak_step(), capacity);
         // No other step has more of them alive.
         if roots.iter().all(|&root| problem.overwriter(root).is_none()) {
             roots.sort_unstable();
@@ -86,7 +85,7 @@ fn refuted_core(
     limits: &Limits,
     monitor: &mut Monitor<'_>,
 ) -> Vec<ChunkId> {
-    let live = problem.lower_bound().bytes;
+    let live = problem.lower_bound();
     let greedy = Greedy::new(problem);
     let mut cores = CORE_LEVELS.map(|level| greedy.crowded(thousandths(live, level))).into_iter();
     let refuted = cores.find(|core| decide(problem, core, capacity, limits, monitor).refuted);
@@ -104,7 +103,7 @@ fn shrink(
     limits: &Limits,
     monitor: &mut Monitor<'_>,
 ) -> Conflict {
-    let bound = problem.lower_bound().bytes;
+    let bound = problem.lower_bound();
     let mut run = roots.len().div_ceil(2);
     loop {
         let (mut at, mut irreducible) = (0, true);

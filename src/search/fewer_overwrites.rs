@@ -12,7 +12,8 @@
 
 use crate::{
     Problem, Step,
-    problem::{Bound, ChunkId, Request},
+    bound::Bound,
+    problem::{ChunkId, Request},
 };
 
 /// Returns the chunks of an unconstrained problem with fewer overwrites of a part, and with the same lower bound and
@@ -21,8 +22,8 @@ pub(super) fn with_fewer_overwrites(problem: &Problem) -> Option<Problem> {
     if !problem.is_unconstrained() || !problem.has_links() {
         return None;
     }
-    let bound = problem.lower_bound();
-    within(problem, bound).filter(|looser| looser.lower_bound() == bound)
+    let bound = problem.bound();
+    within(problem, bound).filter(|looser| looser.bound() == bound)
 }
 
 /// Drops overwrites of parts such that at most `peak.bytes` are alive in any step, and fewer before the peak step.
@@ -117,7 +118,7 @@ mod tests {
         let mut loosened = 0;
         arbtest::arbtest(|bytes| {
             let problem = random_problem(bytes)?;
-            let bound = problem.lower_bound();
+            let bound = problem.bound();
             let is_of_part = |chunk: ChunkId| {
                 let link = problem.link(chunk);
                 link.is_some_and(|l| problem.chunk(l.overwritten).size != problem.chunk(chunk).size)
@@ -131,7 +132,7 @@ mod tests {
                 assert_eq!(looser.chunks(), problem.chunks());
                 assert_eq!(looser.alignment(), problem.alignment());
                 assert_eq!(looser.padding(), problem.padding());
-                assert!(is_all || looser.lower_bound() == bound);
+                assert!(is_all || looser.bound() == bound);
                 assert!(looser.links_taken() < problem.links_taken());
                 for chunk in problem.ids() {
                     let (before, after) = (problem.link(chunk), looser.link(chunk));

@@ -54,7 +54,7 @@ impl<'p> Relaxed<'p> {
             return 0;
         }
         let capacity = self.constrained.pools()[self.pool.index()].capacity;
-        let bound = layout.lower_bound.max(self.problem.lower_bound().bytes);
+        let bound = layout.lower_bound.max(self.problem.lower_bound());
         bound.min(capacity.unwrap_or(Bytes::MAX))
     }
 
@@ -69,7 +69,7 @@ impl<'p> Relaxed<'p> {
             size == 0 || low + size <= self.limit && pin(chunk).is_none_or(|pin| pin.offset == low)
         };
         self.problem.ids().all(is_right).then(|| {
-            let bound = self.problem.lower_bound().bytes.max(layout.lower_bound);
+            let bound = self.problem.lower_bound().max(layout.lower_bound);
             let is_proven = layout.is_proven || layout.pool_size(&self.problem) == bound;
             let is_one = self.constrained.pools().len() < 2;
             let pools = if is_one { Vec::new() } else { vec![self.pool; self.problem.len()] };

@@ -320,7 +320,7 @@ mod tests {
         }
         let problem = problem.build().unwrap();
         let [before, after] = repaired(&problem, 0);
-        let bound = problem.lower_bound().bytes;
+        let bound = problem.lower_bound();
         assert!(before > bound, "there is something to repair");
         assert_eq!(after, bound);
     }

@@ -146,7 +146,7 @@ mod tests {
                 problem.chunk(begin..begin + random.int_in_range(1..=steps)?, 100);
             }
             let problem = problem.build().unwrap();
-            assert_eq!(layout(&problem).pool_size(&problem), problem.lower_bound().bytes);
+            assert_eq!(layout(&problem).pool_size(&problem), problem.lower_bound());
             Ok(())
         })
         .budget_ms(200);

@@ -21,7 +21,7 @@ pub struct Solution {
 
 impl Solution {
     pub(super) fn of(problem: &Problem, layout: Layout) -> Self {
-        Self::of_bound(problem, layout, problem.lower_bound().bytes)
+        Self::of_bound(problem, layout, problem.lower_bound())
     }
 
     /// As [`of`](Self::of), where the lower bound is known.

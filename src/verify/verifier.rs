@@ -142,7 +142,7 @@ impl Verifier {
                 // The plan may accept fewer requests than the problem does.
                 let placed = asked.with_alignment(plan.alignment);
                 if let Ok(placed) = placed.and_then(|placed| placed.with_padding(plan.padding)) {
-                    bytes_alive = bytes_alive.min(placed.lower_bound().bytes);
+                    bytes_alive = bytes_alive.min(placed.lower_bound());
                 }
                 Ok(Verification { violations, bytes_alive })
             }

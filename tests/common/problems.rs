@@ -30,7 +30,7 @@ pub fn as_laid_out(problem: &Problem, strategy: Strategy, layout: &Layout) -> Pr
 /// Returns the first fault of a pool in which chunks lie at some offsets, found by comparing every segment with every
 /// other.
 pub fn wrong(problem: &Problem, pool: Bytes, offset: impl Fn(ChunkId) -> Bytes) -> Option<String> {
-    if pool < problem.lower_bound().bytes {
+    if pool < problem.lower_bound() {
         return Some(format!("a pool of {pool} is below the lower bound"));
     }
     let mut laid: Vec<(ChunkId, Segment)> = Vec::new();

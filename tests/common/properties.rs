@@ -160,7 +160,7 @@ pub fn problems_are_planned_rightly(random: &mut Unstructured<'_>) -> Result<()>
 
     // Compare live bytes, because a search may raise the bound of one problem further than of
     // another.
-    let live = |problem: &Problem| problem.lower_bound().bytes;
+    let live = |problem: &Problem| problem.lower_bound();
 
     let mut places: Vec<usize> = (0..problem.len()).collect();
     for at in 1..places.len() {
@@ -261,7 +261,7 @@ pub fn one_more_operator_never_reduces_live_bytes(random: &mut Unstructured<'_>)
         assert!(is_planned_rightly(&longer, &planner));
         let after = planner.plan(&longer).unwrap();
         // A search may raise the bound of one sequence further than that of the other.
-        let live = |sequence| lower(sequence, options).unwrap().problem.lower_bound().bytes;
+        let live = |sequence| lower(sequence, options).unwrap().problem.lower_bound();
         assert!(live(&longer) >= live(&sequence).max(size));
         let least = planner.content_bound(&sequence).unwrap().unwrap_or(0);
         assert!(after.pool_size() >= least.min(before.lower_bound()));

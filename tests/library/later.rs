@@ -27,8 +27,8 @@ fn phases_that_share_nothing_take_what_the_largest_takes() {
         let both = first.clone().concat(&second, &[]).unwrap();
         assert!(both.is_unconstrained());
         assert_eq!(both.steps(), first.steps() + second.steps());
-        let bounds = [&first, &second].map(|problem| problem.lower_bound().bytes);
-        assert_eq!(both.lower_bound().bytes, bounds[0].max(bounds[1]));
+        let bounds = [&first, &second].map(Problem::lower_bound);
+        assert_eq!(both.lower_bound(), bounds[0].max(bounds[1]));
         let alone = [&first, &second].map(|problem| check(problem, Strategy::Optimal));
         assert_eq!(check(&both, Strategy::Optimal), alone[0].max(alone[1]));
         for strategy in [Strategy::Pushdown, Strategy::Naive, Strategy::TfliteGreedyBySize] {

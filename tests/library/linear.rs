@@ -213,7 +213,7 @@ fn the_bound_and_the_chunks_at_the_peak_are_those_of_the_steps() {
         let plan = |problem| Planner::new().strategy(Strategy::FirstFit).plan(problem);
         let (Ok(on_streams), Ok(in_steps)) = (plan(&problem), plan(&linear)) else { continue };
         assert_eq!(on_streams.lower_bound(), in_steps.lower_bound(), "{text}");
-        assert_eq!(on_streams.lower_bound(), problem.lower_bound().bytes, "{text}");
+        assert_eq!(on_streams.lower_bound(), problem.lower_bound(), "{text}");
         let alive: Vec<usize> = (lives(&linear).iter().enumerate())
             .filter(|(_, life)| {
                 let at_peak =

@@ -170,7 +170,7 @@ fn what_is_required_of_parts_is_lowered_byte_by_byte() {
     let plan = Planner::new().plan(&sequence).unwrap();
     assert_eq!((plan.pool_size(), plan.proven_optimal()), (72, true));
     let lowered = lower(&sequence, LoweringOptions::default()).unwrap();
-    assert_eq!(lowered.problem.lower_bound().bytes, 72);
+    assert_eq!(lowered.problem.lower_bound(), 72);
     let comparison = Planner::new().compare(&sequence).unwrap();
     let best = comparison.rows.iter().find(|(strategy, _)| *strategy == Strategy::Best).unwrap();
     assert_eq!(best.1.map(|one| one.pool_size), Ok(72));

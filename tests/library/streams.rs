@@ -262,7 +262,7 @@ fn inputs_made_on_two_streams_are_gathered_in_place(
     let expected: Vec<RejectReason> = refusals.to_vec();
     assert_eq!(refused, expected);
     assert_eq!(lowered.problem.parts().len(), parts);
-    assert_eq!(lowered.problem.lower_bound().bytes, pool);
+    assert_eq!(lowered.problem.lower_bound(), pool);
     // Without a tie, the pool may be smaller.
     let plan = Planner::new().plan(&sequence).unwrap();
     assert!(plan.pool_size() <= pool && plan.proven_optimal());
@@ -487,7 +487,7 @@ fn plans_for_streams_are_right_in_every_order() {
     let one = |random: &mut Unstructured<'_>| {
         let sequence = random_streams(random)?;
         let waits = sequence.waits();
-        let bound = |options| lower(&sequence, options).unwrap().problem.lower_bound().bytes;
+        let bound = |options| lower(&sequence, options).unwrap().problem.lower_bound();
         let apart = LoweringOptions::default().gathers(false);
         assert!(bound(LoweringOptions::default()) <= bound(apart), "{sequence:?}");
         for strategy in [Strategy::FirstFit, Strategy::Best] {

@@ -86,7 +86,7 @@ fn bounds_are_the_recorded_ones() {
         let Ok(problem) = read(&case["problem"].to_string()) else { continue };
         let Some(recorded) = case["clique_bound"].as_u64() else { continue };
         count += 1;
-        let bound = problem.lower_bound().bytes;
+        let bound = problem.lower_bound();
         let best = case["objective"][1].as_u64().unwrap_or(u64::MAX);
         if bound < recorded || bound > best {
             wrong.push(format!("{}: {bound}, recorded {recorded}, best {best}", case["name"]));

@@ -51,7 +51,7 @@ fn fewer_overwrites_make_smaller_pools(#[values(1, 2, 3, 4)] seed: u64) {
         plan.pool_size(),
         optimal.pool_size()
     );
-    assert_eq!(plan.lower_bound(), problem.lower_bound().bytes);
+    assert_eq!(plan.lower_bound(), problem.lower_bound());
     assert!(overwriters(&plan) < problem.links_taken());
     for (id, planned) in problem.ids().zip(plan.chunks()) {
         if let Some(link) = problem.link(id)
@@ -107,7 +107,7 @@ fn a_capacity_may_be_met_with_fewer_overwrites(#[values(1, 3)] seed: u64) {
     let fit = |strategy, capacity| {
         Planner::new().strategy(strategy).limits(limits).fit(&problem, capacity).unwrap()
     };
-    let bound = problem.lower_bound().bytes;
+    let bound = problem.lower_bound();
     let capacity = bound + bound / 100;
     let PlanFit::Yes(plan) = fit(Strategy::Best, capacity) else { panic!("seed {seed}") };
     assert_eq!(verify(&problem, &plan), []);

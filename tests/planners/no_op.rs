@@ -64,7 +64,7 @@ fn plan(problem: &Problem) -> (Layout, Found) {
     let layout = Strategy::Best.layout(problem, &limits, observer).unwrap();
     let (ended, last) = nodes.into_inner().unwrap();
     let pool = layout.pool_size(problem);
-    let bound = problem.lower_bound().bytes.max(layout.lower_bound);
+    let bound = problem.lower_bound().max(layout.lower_bound);
     let is_proven = layout.is_proven || bound == pool;
     (layout, Found { pool, is_proven, nodes: ended + last })
 }

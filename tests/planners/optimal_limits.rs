@@ -209,7 +209,7 @@ fn no_time_and_a_cancelled_search_pack_and_search_nothing() {
         let observer = || Observer::default().cancel(cancel);
         let outcome = optimize(&problem, None, &limits, observer());
         assert_eq!((&outcome.layout.offsets, outcome.nodes), (&layout.offsets, 0));
-        let capacity = problem.lower_bound().bytes;
+        let capacity = problem.lower_bound();
         let fit = fits(&problem, capacity, &limits, observer());
         assert_eq!(fit, Fit::Unknown);
     }
@@ -240,7 +240,7 @@ fn progress_goes_one_way() {
 #[test]
 fn a_question_about_a_capacity_reports_its_own_bounds() {
     let problem = hard().with_alignment(64).unwrap();
-    let capacity = problem.lower_bound().bytes;
+    let capacity = problem.lower_bound();
     let searched = AtomicU64::new(0);
     let progress = |p: &Progress| {
         assert!(p.nodes == 0 || (p.lower_bound, p.best) == (capacity, capacity), "{p:?}");
@@ -256,7 +256,7 @@ fn a_question_about_a_capacity_reports_its_own_bounds() {
 #[test]
 fn too_many_live_bytes_are_a_minimal_conflict() {
     let problem = hard();
-    let capacity = problem.lower_bound().bytes - 1;
+    let capacity = problem.lower_bound() - 1;
     let limits = Limits::default().nodes(0);
     let conflict = conflict(&problem, capacity, &limits, Observer::default()).unwrap();
     assert!(conflict.irreducible);
@@ -283,7 +283,7 @@ fn a_comparison_lets_its_caller_watch_all_searches() {
 #[test]
 fn without_effort_only_trivial_capacities_are_decided() {
     let problem = hard();
-    let bound = problem.lower_bound().bytes;
+    let bound = problem.lower_bound();
     let pushdown = pushdown(&problem).pool_size(&problem);
     let none = Limits::default().nodes(0);
     let fit = |capacity| fits(&problem, capacity, &none, Observer::default());
@@ -344,7 +344,7 @@ fn all_but_the_smallest_of_very_many_are_a_conflict_beside_a_chain() {
         problem.chunk(0..2, 10 + size);
     }
     let problem = problem.build().unwrap();
-    let capacity = problem.lower_bound().bytes - 1;
+    let capacity = problem.lower_bound() - 1;
     let conflict = conflict(&problem, capacity, &Limits::default(), Observer::default()).unwrap();
     assert_eq!((conflict.roots.len(), conflict.irreducible), (3001, true));
     let words = report::conflict(&problem, capacity, &conflict, None);
@@ -374,7 +374,7 @@ fn the_bound_of_a_crowded_part_is_one_of_the_whole() {
     let problem = problem.build().unwrap();
     let limits = Limits::default();
     let outcome = optimize(&problem, None, &limits, Observer::default());
-    assert_eq!(problem.lower_bound().bytes, 55_011);
+    assert_eq!(problem.lower_bound(), 55_011);
     assert_eq!((outcome.pool_size, outcome.lower_bound), (59_341, 59_341));
     assert_eq!(fits(&problem, 59_340, &limits, Observer::default()), Fit::No);
     let conflict = conflict(&problem, 59_340, &limits, Observer::default()).unwrap();
@@ -421,7 +421,7 @@ fn a_conflict_need_not_be_at_the_peak() {
     let roots = interlocked(&mut problem, 1);
     problem.chunk(5..6, 59_340);
     let problem = problem.build().unwrap();
-    assert_eq!(problem.lower_bound().bytes, 59_340);
+    assert_eq!(problem.lower_bound(), 59_340);
     let told = Mutex::new(Vec::new());
     let progress = |p: &Progress| told.lock().unwrap().push(p.nodes);
     let observer = Observer::default().progress(&progress);

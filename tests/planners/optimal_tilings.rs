@@ -118,7 +118,7 @@ fn a_little_noise_makes_a_tiling_no_harder() {
         let problem = problem.build().unwrap();
         let limits = Limits::default().nodes(50_000);
         let outcome = optimize(&problem, None, &limits, Observer::default());
-        let bound = problem.lower_bound().bytes;
+        let bound = problem.lower_bound();
         assert!(outcome.pool_size - bound <= bound / 500, "{} of {bound}", outcome.pool_size);
     }
 }
@@ -135,7 +135,7 @@ fn odd_bytes_are_packed_at_the_bound() {
     let problem = problem.build().unwrap();
     let limits = Limits::default().nodes(50_000);
     let outcome = optimize(&problem, None, &limits, Observer::default());
-    assert_eq!(outcome.pool_size, problem.lower_bound().bytes);
+    assert_eq!(outcome.pool_size, problem.lower_bound());
     assert!(outcome.proven_optimal);
 }
 

@@ -223,7 +223,7 @@ fn optimal(sequence: &OpSequence) -> Plan {
 
 /// The bound of the lowered sequence, with every overlap that reduces it.
 fn least_bound(sequence: &OpSequence) -> u64 {
-    lower(sequence, LoweringOptions::default()).unwrap().problem.lower_bound().bytes
+    lower(sequence, LoweringOptions::default()).unwrap().problem.lower_bound()
 }
 
 #[rstest]

@@ -16,7 +16,7 @@ use crate::common::{
 /// The peak that lowering counts, with all gathered inputs copied.
 fn peak(sequence: &OpSequence) -> Bytes {
     let options = LoweringOptions::default().gathers(false);
-    lower(sequence, options).unwrap().problem.lower_bound().bytes
+    lower(sequence, options).unwrap().problem.lower_bound()
 }
 
 /// Checks an answer for a capacity; returns the extra cost.

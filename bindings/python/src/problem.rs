@@ -287,7 +287,7 @@ impl Problem {
     /// The largest number of live bytes at one step: no pool is smaller.
     #[getter]
     fn lower_bound(&self, py: Python<'_>) -> PyResult<u64> {
-        guarded(py, || Ok(self.0.lower_bound().bytes))
+        guarded(py, || Ok(self.0.lower_bound()))
     }
 
     /// The total in bytes with one buffer per chunk.

@@ -23,7 +23,7 @@ impl<'a> Trial<'a> {
     /// The lowered sequence whose bound is smaller: with gathered inputs in their places, or with copies.
     fn lighter(&self) -> &Lowered {
         let apart = &self.0.lowered;
-        let bound = |lowered: &Lowered| lowered.problem.lower_bound().bytes;
+        let bound = |lowered: &Lowered| lowered.problem.lower_bound();
         let gathered = self.0.gathered.as_ref();
         gathered.filter(|gathered| bound(gathered) <= bound(apart)).unwrap_or(apart)
     }

@@ -423,7 +423,7 @@ mod tests {
             let instance = PoolInstance::of(&problem);
             let mut monitor = Monitor::new(&Limits::default(), Observer::default());
             let first = first_fit::packed(&instance, &mut monitor).unwrap();
-            let bound = problem.lower_bound().bytes;
+            let bound = problem.lower_bound();
             let given = Limits::default().nodes(2_000);
             let [given, default] = [given, Limits::default()].map(|limits| {
                 let mut packed = first.clone();
@@ -484,7 +484,7 @@ mod tests {
             several += instance.boxes.iter().filter(|boxes| boxes.len() > 1).count();
             let mut monitor = Monitor::new(&Limits::default(), Observer::default());
             let mut packed = first_fit::packed(&instance, &mut monitor).unwrap();
-            let bound = problem.lower_bound().bytes;
+            let bound = problem.lower_bound();
             before += packed.objective[1];
             let mut pairwise = Pairwise::new(&instance).unwrap();
             let nodes = pairwise.improve(&mut packed, bound, (20_000, 0), &mut monitor);

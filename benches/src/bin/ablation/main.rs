@@ -43,7 +43,7 @@ impl Found {
         let Ok(layout) = layout else {
             return Self { objective: vec![u128::MAX], is_proven: false, nodes: ended + last };
         };
-        let bound = problem.lower_bound().bytes.max(layout.lower_bound);
+        let bound = problem.lower_bound().max(layout.lower_bound);
         let is_proven = layout.is_proven || bound == layout.pool_size(problem);
         Self { objective: layout.objective(problem), is_proven, nodes: ended + last }
     }

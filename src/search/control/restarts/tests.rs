@@ -240,7 +240,7 @@ fn a_perfect_packing_with_pins_is_proven(#[values(6000, 18_000, 24_000)] seed: u
     let problem = problem.build().unwrap();
     let layout = Strategy::Best.layout(&problem, &Limits::default(), Observer::default());
     let layout = layout.unwrap();
-    assert_eq!((layout.pool_size(&problem), problem.lower_bound().bytes), (300, 300));
+    assert_eq!((layout.pool_size(&problem), problem.lower_bound()), (300, 300));
 }
 
 /// An item on the floor and one upon it, both fixed; the lower one may lie too high for the upper one to rest on it.
