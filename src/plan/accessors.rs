@@ -1,12 +1,12 @@
 //! The accessors of a plan, one for each field.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, ops::Range};
 
 use crate::{
     Bytes, Step, Strategy,
     plan::{
-        Plan, PlannedBody, PlannedChunk, PlannedCopy, PlannedPart, PlannedPool, PlannedReserve,
-        PlannedTensor, PlannedWindow, Scope,
+        Plan, PlannedBody, PlannedChunk, PlannedCopy, PlannedPart, PlannedPool, PlannedTensor,
+        PlannedWindow, Scope,
     },
     sequence::DimRange,
 };
@@ -158,10 +158,10 @@ impl Plan {
         self.pinned.as_slice()
     }
 
-    /// The bytes of the pools that no chunk may touch.
-    #[must_use]
-    pub const fn reserved(&self) -> &[PlannedReserve] {
-        self.reserved.as_slice()
+    /// The bytes of a pool that no chunk may touch, by the pool's place in [`Plan::pools`].
+    pub fn reserved(&self, pool: usize) -> impl Iterator<Item = Range<Bytes>> + '_ {
+        let reserved = self.reserved.iter().filter(move |&&(own, _)| own == pool);
+        reserved.map(|(_, bytes)| bytes.clone())
     }
 
     /// The copies that make the pool smaller, in the order of their operators: views and gathered inputs that the plan
@@ -239,5 +239,5 @@ fields_mut! {
     parts_mut: parts, Vec<PlannedPart>;
     windows_mut: windows, Vec<PlannedWindow>;
     pinned_mut: pinned, Vec<usize>;
-    reserved_mut: reserved, Vec<PlannedReserve>;
+    reserved_mut: reserved, Vec<(usize, Range<Bytes>)>;
 }

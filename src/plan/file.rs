@@ -1,6 +1,6 @@
 //! The file forms of a plan: `memplan-plan/1`, and `/2` if its problem is constrained.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, ops::Range};
 
 use serde::{Deserialize, Serialize};
 
@@ -9,7 +9,7 @@ use crate::{
     file::{Places, is_zero},
     plan::{
         ArenaEntry, PlannedBody, PlannedCopies, PlannedLink, PlannedPart, PlannedPool,
-        PlannedReserve, PlannedWindow, Scope, TensorPlace,
+        PlannedWindow, Scope, TensorPlace,
     },
     sequence::{DimRange, SizeBasis},
 };
@@ -319,8 +319,8 @@ impl From<Plan> for PlanFile {
                         reserved: plan
                             .reserved
                             .iter()
-                            .filter(|reserve| reserve.pool == at)
-                            .map(|reserve| [reserve.low, reserve.high])
+                            .filter(|&&(pool, _)| pool == at)
+                            .map(|(_, bytes)| [bytes.start, bytes.end])
                             .collect(),
                         largest,
                     }
@@ -440,9 +440,9 @@ impl TryFrom<PlanFile> for Plan {
         };
         let parts: Vec<PlannedPart> = file.parts.into_iter().map(part).collect();
         let reserved = file.pools.iter().enumerate().flat_map(|(pool, entry)| {
-            entry.reserved.iter().map(move |&[low, high]| PlannedReserve { pool, low, high })
+            entry.reserved.iter().map(move |&[low, high]| (pool, low..high))
         });
-        let reserved: Vec<PlannedReserve> = reserved.collect();
+        let reserved: Vec<(usize, Range<Bytes>)> = reserved.collect();
         let pools = file.pools.into_iter().map(|pool| PlannedPool {
             name: pool.name,
             size: pool.size,

@@ -1,12 +1,12 @@
 //! The data of a plan: its chunks, links, tensors and bodies.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, ops::Range};
 
 #[cfg(feature = "serde")]
 use crate::plan::PlanFile;
 use crate::{
     Bytes, Step, Strategy,
-    plan::{PlannedCopies, PlannedPart, PlannedPool, PlannedReserve, PlannedWindow, Scope},
+    plan::{PlannedCopies, PlannedPart, PlannedPool, PlannedWindow, Scope},
     problem::Link,
     sequence::{DimRange, SizeBasis},
 };
@@ -42,7 +42,8 @@ pub struct Plan {
     pub(crate) parts: Vec<PlannedPart>,
     pub(crate) windows: Vec<PlannedWindow>,
     pub(crate) pinned: Vec<usize>,
-    pub(crate) reserved: Vec<PlannedReserve>,
+    /// By pool.
+    pub(crate) reserved: Vec<(usize, Range<Bytes>)>,
     pub(crate) copies: PlannedCopies,
     pub(crate) traffic: u128,
     pub(crate) dims: BTreeMap<Box<str>, DimRange>,

@@ -24,18 +24,6 @@ pub struct PlannedWindow {
     pub high: Bytes,
 }
 
-/// Bytes of a pool that no chunk may touch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[non_exhaustive]
-pub struct PlannedReserve {
-    /// The pool, by its index in [`Plan::pools`].
-    pub pool: usize,
-    /// The first of the bytes.
-    pub low: Bytes,
-    /// The byte after the last.
-    pub high: Bytes,
-}
-
 impl Plan {
     /// Copies the holes, windows, pins and reserved ranges of the problem that this is a plan of.
     pub(super) fn with_windows(self, problem: &Problem) -> Self {
@@ -60,8 +48,7 @@ impl Plan {
         pinned.sort_unstable();
         let reserved = self.pools.iter().enumerate().flat_map(|(at, planned)| {
             let asked = constraints.pools.iter().filter(|pool| pool.name == planned.name);
-            let ranges = asked.flat_map(|pool| &pool.reserved);
-            ranges.map(move |range| PlannedReserve { pool: at, low: range.start, high: range.end })
+            asked.flat_map(|pool| &pool.reserved).map(move |range| (at, range.clone()))
         });
         let reserved = reserved.collect();
         Self { windows, pinned, reserved, ..self }

@@ -156,8 +156,8 @@ impl<'a> Place<'a> {
 fn unused<'a>(plan: &Plan, low: Bytes, high: Bytes) -> impl Iterator<Item = Place<'a>> {
     let mut places = Vec::new();
     let mut floor = low;
-    for reserve in &plan.reserved {
-        let (from, to) = (reserve.low.max(floor), reserve.high.min(high));
+    for (_, reserved) in &plan.reserved {
+        let (from, to) = (reserved.start.max(floor), reserved.end.min(high));
         if from < to {
             places.push((floor, from, Content::Free));
             places.push((from, to, Content::Reserved));

@@ -9,7 +9,6 @@ use std::{borrow::Cow, cmp::Reverse, collections::BTreeSet, fmt::Write, ops::Ran
 use crate::{
     Bytes, OpSequence, Plan, Step,
     boxes::PlacedBox,
-    plan::PlannedReserve,
     report::{
         Size,
         alive::{Peak, Piece, bytes_by_chunk},
@@ -230,7 +229,7 @@ impl Grid {
         let edges = plan.chunks.iter().filter(|chunk| chunk.size > 0);
         let edges = edges.flat_map(|chunk| [chunk.offset, chunk.size.saturating_add(plan.padding)]);
         let inner = plan.windows.iter().flat_map(|window| [window.low, window.high]);
-        let reserved = plan.reserved.iter().flat_map(|reserve| [reserve.low, reserve.high]);
+        let reserved = plan.reserved.iter().flat_map(|(_, bytes)| [bytes.start, bytes.end]);
         let unit = edges.chain(inner).chain(reserved).fold(plan.pool_size, gcd);
         let row_bytes = match scale {
             Some(scale) => scale.max(plan.pool_size).div_ceil(height),
@@ -251,8 +250,8 @@ impl Grid {
         // Letters repeat, so the chunk in each cell is kept as well.
         let mut owners = vec![usize::MAX; cells.len()];
         let row = |byte: Bytes| usize::try_from(byte / self.row_bytes).unwrap_or(usize::MAX);
-        for PlannedReserve { low, high, .. } in plan.reserved.iter().filter(|r| r.low < r.high) {
-            for row in row(*low)..=row(high - 1).min(self.rows - 1) {
+        for (_, bytes) in plan.reserved.iter().filter(|(_, bytes)| !bytes.is_empty()) {
+            for row in row(bytes.start)..=row(bytes.end - 1).min(self.rows - 1) {
                 cells[row * self.columns..][..self.columns].fill(RESERVED);
             }
         }

@@ -4,7 +4,7 @@ use std::{borrow::Cow, collections::BTreeMap, fmt::Write};
 
 use crate::{
     Bytes, Plan, PlannedChunk, PlannedLink,
-    plan::{PlannedPart, PlannedPool, PlannedReserve, PlannedWindow, TensorPlace},
+    plan::{PlannedPart, PlannedPool, PlannedWindow, TensorPlace},
     report::{
         Size,
         alive::{Peak, bytes_by_chunk},
@@ -86,9 +86,9 @@ pub fn by_pool(plan: &Plan) -> Vec<Plan> {
             own.pinned.push(chunk);
         }
     }
-    for reserve in &plan.reserved {
-        if let Some(own) = own.get_mut(reserve.pool) {
-            own.reserved.push(PlannedReserve { pool: 0, ..*reserve });
+    for (pool, bytes) in &plan.reserved {
+        if let Some(own) = own.get_mut(*pool) {
+            own.reserved.push((0, bytes.clone()));
         }
     }
     match &mut own[..] {
@@ -166,8 +166,8 @@ pub fn in_buffers(plan: &Plan) -> Cow<'_, Plan> {
             chunk.offset %= largest;
         }
     }
-    for reserve in &mut split.reserved {
-        reserve.pool = firsts.get(reserve.pool).copied().unwrap_or(reserve.pool);
+    for (pool, _) in &mut split.reserved {
+        *pool = firsts.get(*pool).copied().unwrap_or(*pool);
     }
     Cow::Owned(split)
 }

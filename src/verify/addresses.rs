@@ -1,11 +1,14 @@
 //! Plans of constrained problems, checked offset by offset: pools, pins, alignments, parts and
 //! buffers.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::{
+    collections::{BTreeMap, HashMap, HashSet},
+    ops::Range,
+};
 
 use crate::{
     Bytes, Plan, Problem, Step,
-    plan::{PlannedPart, PlannedReserve, PlannedWindow},
+    plan::{PlannedPart, PlannedWindow},
     problem::{
         ChunkId,
         constraints::{ChunkConstraints, Constraints, PoolId},
@@ -208,9 +211,9 @@ impl Facts<'_> {
                 *missing.entry((at, range.start, range.end)).or_default() += 1;
             }
         }
-        for &PlannedReserve { pool, low, high } in &self.plan.reserved {
+        for &(pool, Range { start, end }) in &self.plan.reserved {
             if pool < self.plan.pools.len() {
-                *missing.entry((pool, low, high)).or_default() -= 1;
+                *missing.entry((pool, start, end)).or_default() -= 1;
             }
         }
         for ((pool, low, high), count) in missing {

@@ -71,8 +71,7 @@ fn pools(plan: &Plan) -> Vec<Pool> {
         let mut pool = Pool::new(planned.name.clone()).cost(planned.cost);
         pool = pool.alignment(planned.alignment);
         (pool.capacity, pool.largest) = (planned.capacity, planned.largest);
-        let reserved = plan.reserved.iter().filter(|one| one.pool == at);
-        reserved.fold(pool, |pool, one| pool.reserved(one.low..one.high))
+        plan.reserved(at).fold(pool, Pool::reserved)
     };
     plan.pools.iter().enumerate().map(pool).collect()
 }

@@ -99,9 +99,9 @@ pub(super) fn check_places(plan: &Plan) -> Vec<Violation> {
         }
     }
     let mut reserved = vec![Vec::new(); plan.pools.len()];
-    for one in &plan.reserved {
-        if let Some(ranges) = reserved.get_mut(one.pool) {
-            ranges.push(one.low..one.high);
+    for (pool, bytes) in &plan.reserved {
+        if let Some(ranges) = reserved.get_mut(*pool) {
+            ranges.push(bytes.clone());
         }
     }
     let reserved: Vec<Reserved> = reserved.iter().map(Reserved::of).collect();

@@ -115,8 +115,7 @@ fn check_pool(pool: &Plan, steps: Option<&OpSequence>, plan: &Plan) -> usize {
         .iter()
         .map(|gap| number(&gap["high"]) - number(&gap["low"]))
         .sum();
-    let reserved =
-        pool.reserved().iter().map(|reserve| (reserve.low, reserve.high.min(pool.pool_size())));
+    let reserved = pool.reserved(0).map(|bytes| (bytes.start, bytes.end.min(pool.pool_size())));
     let (taken, _) = covered(needs(pool, step).into_iter().chain(reserved).collect(), 1);
     assert_eq!(taken + free, pool.pool_size(), "free bytes\n{plan:#?}");
     let of_summary = summary(pool, steps, "");

@@ -145,7 +145,7 @@ const E: usize = 9;
 #[case::no_such_pin(|p: &mut Plan| p.pinned_mut().push(10), "'a pin' refers to a chunk that the plan does not list")]
 #[case::missing_reserve(|p: &mut Plan| p.reserved_mut().clear(),
     "the bytes [56, 60) of pool 'fast' are reserved, but the plan does not say so")]
-#[case::unknown_reserve(|p: &mut Plan| p.reserved_mut()[0].high = 58,
+#[case::unknown_reserve(|p: &mut Plan| p.reserved_mut()[0].1.end = 58,
     "the plan says that the bytes [56, 58) of pool 'fast' are reserved, and they are not")]
 #[case::apart(|p: &mut Plan| p.chunks_mut()[Y].offset = 0, "'x' and 'y' must be kept apart, but share the bytes [0, 4)")]
 #[case::overlap(|p: &mut Plan| p.chunks_mut()[H].offset = 16,

@@ -378,7 +378,7 @@ impl<'a> PagePool<'a> {
             bound: own.lower_bound,
             bound_line: bound_name(&own),
             peak_step: Peak::of(&own).step,
-            reserved: own.reserved.iter().map(|reserve| [reserve.low, reserve.high]).collect(),
+            reserved: own.reserved(0).map(|bytes| [bytes.start, bytes.end]).collect(),
             live: Live::of(&own),
         }
     }

@@ -207,9 +207,9 @@ fn ground(svg: &mut String, frame: &Frame, plan: &Plan) {
             Size(address),
         );
     }
-    for reserve in &plan.reserved {
-        let (top, bottom) = (frame.y(reserve.high), frame.y(reserve.low));
-        let (low, high) = (Size(reserve.low), Size(reserve.high));
+    for (_, bytes) in &plan.reserved {
+        let (top, bottom) = (frame.y(bytes.end), frame.y(bytes.start));
+        let (low, high) = (Size(bytes.start), Size(bytes.end));
         let _ = writeln!(
             svg,
             "<rect class=\"reserved\" x=\"{left}\" y=\"{}\" width=\"{}\" height=\"{}\"><title>reserved: {low} to {high}</title></rect>",
