@@ -49,14 +49,13 @@ impl Request {
 
 /// The link of an overwriter to the chunk that it overwrites.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Link {
+pub(crate) struct Link {
     /// The chunk that is written over.
-    pub overwritten: ChunkId,
+    pub(crate) overwritten: ChunkId,
     /// The offset in it, in bytes from its start; 0 if the overwriter begins below it.
-    pub offset: Bytes,
+    pub(crate) offset: Bytes,
     /// The bytes by which the overwriter begins below it; 0 if it lies inside.
-    pub below: Bytes,
+    pub(crate) below: Bytes,
 }
 
 impl Link {

@@ -3,7 +3,7 @@
 //! A [`Problem`] lists chunks, each a run of bytes alive in a half-open range of steps, and the
 //! requests of chunks to overwrite others. It is checked when it is built: lifetimes are not
 //! empty, requests fit, and no sum of sizes overflows; a [`ProblemError`] says what is wrong. Each
-//! accepted request becomes a [link](Link), and chunks joined by links form
+//! accepted request becomes a link, and chunks joined by links form
 //! [chains](Problem::chain), which move as one rigid body.
 //!
 //! ```
@@ -14,7 +14,7 @@
 //! let relu = problem.chunk(1..3, 4096);
 //! problem.overwrite(relu, activation, 0);
 //! let problem = problem.build()?;
-//! assert_eq!(problem.link(relu).unwrap().overwritten, activation);
+//! assert_eq!(problem.overwritten(relu), Some((activation, 0)));
 //! # Ok::<(), memplan::ProblemError>(())
 //! ```
 
@@ -38,8 +38,8 @@ pub(crate) use error::ProblemError;
 #[cfg(feature = "serde")]
 pub(crate) use file::ProblemFile;
 pub(crate) use labels::{Ids, Labels};
-pub(crate) use links::Rejected;
-pub use links::{Link, RejectReason, Request};
+pub(crate) use links::{Link, Rejected};
+pub use links::{RejectReason, Request};
 
 use std::sync::{Arc, OnceLock};
 
@@ -200,9 +200,15 @@ impl Problem {
         }
     }
 
-    /// The link by which a chunk overwrites another, if any.
+    /// The chunk that this one overwrites, if any, and the distance in bytes from the start of that chunk to the start
+    /// of this one; negative if this one begins below it.
     #[must_use]
-    pub fn link(&self, overwriter: ChunkId) -> Option<Link> {
+    pub fn overwritten(&self, overwriter: ChunkId) -> Option<(ChunkId, i128)> {
+        self.link(overwriter).map(|link| (link.overwritten, link.distance()))
+    }
+
+    /// The link by which a chunk overwrites another, if any.
+    pub(crate) fn link(&self, overwriter: ChunkId) -> Option<Link> {
         self.links.get(overwriter)
     }
 

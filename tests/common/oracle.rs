@@ -292,7 +292,7 @@ pub fn is_right_for_problem(problem: &Problem, plan: &Plan) -> bool {
     let mut accepted: Vec<Occupant> = occupants.clone();
     for id in problem.ids() {
         let one = &mut accepted[planned[&u64::from(id.0)]];
-        one.over = problem.link(id).map(|link| planned[&u64::from(link.overwritten.0)]);
+        one.over = problem.overwritten(id).map(|(old, _)| planned[&u64::from(old.0)]);
         one.low = problem.place_in_chain(id).1;
     }
     let steps = problem.steps();

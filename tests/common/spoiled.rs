@@ -36,9 +36,8 @@ pub fn links_of(plan: &Plan) -> Vec<Option<Over>> {
 /// The overwrites that a problem accepts.
 pub fn links(problem: &Problem) -> Vec<Option<Over>> {
     let link = |chunk| {
-        let link = problem.link(chunk)?;
-        let distance = link.offset.cast_signed() - link.below.cast_signed();
-        Some((link.overwritten.index(), distance))
+        let (old, distance) = problem.overwritten(chunk)?;
+        Some((old.index(), i64::try_from(distance).unwrap()))
     };
     problem.ids().map(link).collect()
 }

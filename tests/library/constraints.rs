@@ -229,7 +229,7 @@ fn an_overwrite_that_pins_need_goes_first() {
     builder.pin(old, pool, 0).pin(new, pool, 4);
     builder.overwrite(other, old, 0).overwrite(new, old, 4);
     let problem = builder.build().unwrap();
-    assert_eq!(problem.link(new).map(|link| link.overwritten), Some(old));
+    assert_eq!(problem.overwritten(new), Some((old, 4)));
 }
 
 /// The first request of an overwriter counts, unless another one is required.
@@ -244,7 +244,7 @@ fn a_required_overwrite_goes_before_an_optional_one(#[case] has_pool: bool) {
     let (a, b, new) = (builder.chunk(0..2, 4), builder.chunk(0..2, 4), builder.chunk(1..3, 4));
     builder.overwrite(new, a, 0).request(Request::new(new, b, 0).required(true));
     let problem = builder.build().unwrap();
-    assert_eq!(problem.link(new).map(|link| link.overwritten), Some(b));
+    assert_eq!(problem.overwritten(new), Some((b, 0)));
     assert_eq!(problem.refused(), [(0, RejectReason::OverwritesAnother)]);
 }
 

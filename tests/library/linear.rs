@@ -30,7 +30,7 @@ fn lives(problem: &Problem) -> Vec<Option<Life>> {
     let text = serde_json::to_value(problem).unwrap();
     let of = |(chunk, id): (&Value, ChunkId)| {
         let (mut begin, end) = (clock(&chunk["begin"]), clock(&chunk["end"]));
-        if problem.link(id).is_some_and(|link| link.below == 0) {
+        if problem.overwritten(id).is_some_and(|(_, distance)| distance >= 0) {
             begin[usize::try_from(chunk["stream"].as_u64().unwrap_or(0)).unwrap()] += 1;
         }
         (begin != end && problem.chunk(id).size > 0).then_some((begin, end))
@@ -77,7 +77,7 @@ fn constraints(problem: &Problem) -> Value {
         }
     }
     let some = |key: &str| text.get(key).cloned().unwrap_or_default();
-    let chunks = problem.ids().map(|chunk| format!("{:?}", problem.link(chunk)));
+    let chunks = problem.ids().map(|chunk| format!("{:?}", problem.overwritten(chunk)));
     json!([
         some("chunks"),
         some("pools"),
@@ -243,8 +243,8 @@ fn required_overwrites_are_required_in_steps() {
         };
         let Some(linear) = problem.collapse_streams() else { continue };
         let is_honoured = |request: &&Request| {
-            let link = problem.link(request.overwriter);
-            request.required && link.is_some_and(|link| link.overwritten == request.overwritten)
+            let overwritten = problem.overwritten(request.overwriter);
+            request.required && overwritten.is_some_and(|(old, _)| old == request.overwritten)
         };
         for request in problem.requests().iter().filter(is_honoured) {
             let same = |one: &&Request| one.overwriter == request.overwriter;

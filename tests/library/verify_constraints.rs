@@ -254,7 +254,7 @@ fn an_unread_overwriter_destroys_no_relative_on_another_stream(
     builder.clocks(a, clock([0, 0]), clock([2, 0]), 0);
     builder.clocks(b, clock([1, 0]), clock([2, 0]), 0);
     let problem = builder.part(a, whole, 0).overwrite(b, a, 0).build().unwrap();
-    let is_refused = problem.link(b).is_none();
+    let is_refused = problem.overwritten(b).is_none();
     assert_eq!(is_refused, !expected.is_empty());
     let mut plan = Plan::from_offsets(&problem, &[0, 0, if is_refused { 8 } else { 0 }]).unwrap();
     assert_eq!(verify(&problem, &plan), []);

@@ -54,8 +54,8 @@ fn fewer_overwrites_make_smaller_pools(#[values(1, 2, 3, 4)] seed: u64) {
     assert_eq!(plan.lower_bound(), problem.lower_bound());
     assert!(overwriters(&plan) < problem.links_taken());
     for (id, planned) in problem.ids().zip(plan.chunks()) {
-        if let Some(link) = problem.link(id)
-            && problem.chunk(link.overwritten).size == planned.size
+        if let Some((old, _)) = problem.overwritten(id)
+            && problem.chunk(old).size == planned.size
         {
             assert!(planned.overwrites.is_some(), "{}", planned.name);
         }

@@ -66,8 +66,8 @@ fn scaled(problem: &Problem, by: Bytes) -> Problem {
     for id in problem.ids() {
         let chunk = problem.chunk(id);
         builder.chunk(chunk.begin..chunk.end, chunk.size * by);
-        if let Some(link) = problem.link(id) {
-            builder.overwrite(id, link.overwritten, link.offset * by);
+        if let Some((old, offset)) = problem.overwritten(id) {
+            builder.overwrite(id, old, u64::try_from(offset).unwrap() * by);
         }
     }
     builder.build().unwrap()

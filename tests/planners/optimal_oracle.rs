@@ -127,8 +127,10 @@ fn smallest_by_touching(problem: &Problem, chains: &[Chain]) -> u64 {
 fn check(problem: &Problem, offsets: &[u64], pool: u64) {
     for chunk in problem.ids() {
         let offset = offsets[chunk.index()];
-        match problem.link(chunk) {
-            Some(link) => assert_eq!(offset, offsets[link.overwritten.index()] + link.offset),
+        match problem.overwritten(chunk) {
+            Some((old, distance)) => {
+                assert_eq!(i128::from(offset), i128::from(offsets[old.index()]) + distance);
+            }
             None => assert_eq!(offset % problem.alignment(), 0),
         }
         assert!(offset + problem.padded_size(chunk) <= pool);
