@@ -12,18 +12,17 @@ use crate::{
 
 /// A rectangle of steps and bytes that a chain occupies; no other chain may overlap it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Segment {
+pub(crate) struct Segment {
     /// The chunk that holds the bytes.
-    pub chunk: ChunkId,
+    pub(crate) chunk: ChunkId,
     /// The first step.
-    pub begin: Step,
+    pub(crate) begin: Step,
     /// The step after the last.
-    pub end: Step,
+    pub(crate) end: Step,
     /// The lowest byte, from the root's offset.
-    pub low: Bytes,
+    pub(crate) low: Bytes,
     /// The byte after the highest, from the root's offset, padding included.
-    pub high: Bytes,
+    pub(crate) high: Bytes,
 }
 
 impl Problem {
@@ -35,12 +34,7 @@ impl Problem {
     /// The part of its chain's footprint that a chunk adds: its bytes, from the step where the
     /// chunk it overwrites has ended. `None` if the chunk has no bytes or lives only in the step
     /// that it shares with the overwritten chunk.
-    ///
-    /// # Panics
-    ///
-    /// If the id belongs to another problem with more chunks.
-    #[must_use]
-    pub fn segment(&self, chunk: ChunkId) -> Option<Segment> {
+    pub(crate) fn segment(&self, chunk: ChunkId) -> Option<Segment> {
         let Chunk { begin, end, .. } = *self.chunk(chunk);
         let begin = self.link(chunk).map_or(begin, |link| self.chunk(link.overwritten).end);
         let size = self.padded_size(chunk);
@@ -52,18 +46,13 @@ impl Problem {
     }
 
     /// The segments of the chain of `root`, in time order.
-    pub fn segments(&self, root: ChunkId) -> impl Iterator<Item = Segment> + '_ {
+    pub(crate) fn segments(&self, root: ChunkId) -> impl Iterator<Item = Segment> + '_ {
         self.chain(root).filter_map(|chunk| self.segment(chunk))
     }
 
     /// The smallest rectangle around the chain of `root`: the lifetime of the whole chain and the
     /// size of the root.
-    ///
-    /// # Panics
-    ///
-    /// If the id belongs to another problem with more chunks.
-    #[must_use]
-    pub fn bounding_box(&self, root: ChunkId) -> Segment {
+    pub(crate) fn bounding_box(&self, root: ChunkId) -> Segment {
         let chunk = self.chunk(root);
         Segment {
             chunk: root,

@@ -39,7 +39,7 @@ pub(crate) use chain_index::ChainIndex;
 pub(crate) use chain_projection::{ChainProjection, longest_chains};
 pub(crate) use chains::{Chains, by_sum, chains, in_chains, wide_sum};
 pub(crate) use clock_tree::{BoxTree, ClockTree, ranks};
-pub use footprint::Segment;
+pub(crate) use footprint::Segment;
 pub(crate) use gather::Gathered;
 pub(crate) use join_error::JoinError;
 pub(crate) use lifetimes::{BodyLifetimes, Lifetimes};

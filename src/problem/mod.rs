@@ -31,7 +31,7 @@ mod links;
 pub(crate) mod moment;
 mod without;
 
-pub use crate::bodies::Segment;
+pub(crate) use crate::bodies::Segment;
 pub use builder::ProblemBuilder;
 pub use constraints::{Clock, Feature, Part, Place, Pool, PoolId};
 pub(crate) use error::ProblemError;

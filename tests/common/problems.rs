@@ -2,7 +2,7 @@
 
 use memplan::{
     Bytes, Layout, Problem, Strategy,
-    problem::{ChunkId, Segment},
+    problem::ChunkId,
     search::{Limits, Observer},
 };
 
@@ -27,6 +27,27 @@ pub fn as_laid_out(problem: &Problem, strategy: Strategy, layout: &Layout) -> Pr
     kept.build().unwrap()
 }
 
+/// Bytes of a chain in some steps, counted from the offset of its root. No other chain may overlap them.
+#[derive(Clone, Copy, Debug)]
+pub struct Segment {
+    pub begin: u64,
+    pub end: u64,
+    pub low: u64,
+    pub high: u64,
+}
+
+/// The bytes of the chain of a root: a chunk has its own from the step where the chunk that it overwrites has ended.
+pub fn footprint(problem: &Problem, root: ChunkId) -> Vec<Segment> {
+    let segment = |id| {
+        let chunk = problem.chunk(id);
+        let begin = problem.overwritten(id).map_or(chunk.begin, |(old, _)| problem.chunk(old).end);
+        let (low, size) = (problem.place_in_chain(id).1, problem.padded_size(id));
+        let segment = Segment { begin, end: chunk.end, low, high: low + size };
+        (begin < chunk.end && size > 0).then_some(segment)
+    };
+    problem.chain(root).filter_map(segment).collect()
+}
+
 /// Returns the first fault of a pool in which chunks lie at some offsets, found by comparing every segment with every
 /// other.
 pub fn wrong(problem: &Problem, pool: Bytes, offset: impl Fn(ChunkId) -> Bytes) -> Option<String> {
@@ -47,7 +68,7 @@ pub fn wrong(problem: &Problem, pool: Bytes, offset: impl Fn(ChunkId) -> Bytes) 
                 return Some(format!("{chunk:?} is not in its place in the chain"));
             }
         }
-        laid.extend(problem.segments(root).map(|mut segment| {
+        laid.extend(footprint(problem, root).into_iter().map(|mut segment| {
             segment.low += base;
             segment.high += base;
             (root, segment)

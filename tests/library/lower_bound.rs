@@ -1,16 +1,15 @@
 //! The lower bound holds: no valid plan is smaller.
 
-use crate::common::random::{Wild, random_problem};
-use memplan::{
-    Problem,
-    problem::{ChunkId, Segment},
+use crate::common::{
+    problems::{Segment, footprint},
+    random::{Wild, random_problem},
 };
+use memplan::{Problem, problem::ChunkId};
 
 /// The smallest possible pool, found by trying every aligned offset for every root.
 fn smallest_pool(problem: &Problem) -> u64 {
     let roots: Vec<ChunkId> = problem.roots().collect();
-    let segments: Vec<Vec<Segment>> =
-        roots.iter().map(|&root| problem.segments(root).collect()).collect();
+    let segments: Vec<Vec<Segment>> = roots.iter().map(|&root| footprint(problem, root)).collect();
     let top = |at: usize, base: u64| problem.align_up(base + problem.padded_size(roots[at]));
     let fits = |bases: &[u64], at: usize, base: u64| {
         bases.iter().enumerate().all(|(other, &other_base)| {

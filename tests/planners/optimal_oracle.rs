@@ -1,10 +1,13 @@
 //! On small problems the optimal planner equals a slow, simple search that is obviously right,
 //! and everything that it claims to have proven is true.
 
-use crate::chains::{Numbers, random_chains, random_chains_of};
+use crate::{
+    chains::{Numbers, random_chains, random_chains_of},
+    common::problems::{Segment, footprint},
+};
 use memplan::{
     Problem,
-    problem::{ChunkId, Segment},
+    problem::ChunkId,
     search::{self, Fit, Limits, Observer, conflict, fits, optimize},
 };
 
@@ -69,7 +72,7 @@ fn smallest_pool(problem: &Problem, chains: &[Chain]) -> u64 {
 type Chain = (ChunkId, Vec<Segment>);
 
 fn chains(problem: &Problem) -> Vec<Chain> {
-    problem.roots().map(|root| (root, problem.segments(root).collect())).collect()
+    problem.roots().map(|root| (root, footprint(problem, root))).collect()
 }
 
 /// The smallest pool, whatever the sizes: in a packing of least offsets, the chains have an order
