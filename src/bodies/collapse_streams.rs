@@ -287,7 +287,7 @@ mod tests {
                     end.push(begin[begin.len() - 1] + random.int_in_range(1..=4)?);
                 }
                 let chunk = problem.chunk(0..1, random.int_in_range(0..=9)?);
-                problem.clocks(chunk, begin.into(), end.into(), 0);
+                problem.clocks(chunk, begin, end, 0);
                 if at > 0 && random.ratio(1, 4)? {
                     let before = ChunkId::from_index(chunk.index() - 1);
                     problem.overlap(chunk, before, 1);
@@ -315,7 +315,7 @@ mod tests {
         problem.streams(2);
         for at in 0..10_000 {
             let chunk = problem.chunk(0..1, 8);
-            problem.clocks(chunk, [at, at].into(), [at + 2, at + 2].into(), 0);
+            problem.clocks(chunk, [at, at], [at + 2, at + 2], 0);
         }
         let problem = problem.build().unwrap();
         let mut stops = 0;

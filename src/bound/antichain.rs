@@ -233,7 +233,7 @@ mod tests {
                 let (mut begin, mut end) = ([0, 0], [0, 0]);
                 (begin[stream], end[stream]) = (at, at + 1);
                 let chunk = problem.chunk(0..1, if at == peak { 1000 } else { 1 });
-                problem.clocks(chunk, begin.into(), end.into(), stream);
+                problem.clocks(chunk, begin, end, stream);
             }
         }
         problem.build().unwrap()

@@ -260,8 +260,27 @@ impl ProblemBuilder {
         self
     }
 
-    /// Sets the lifetime of a chunk in clocks, and the stream of its producer.
-    pub fn clocks(&mut self, chunk: ChunkId, begin: Clock, end: Clock, stream: usize) -> &mut Self {
+    /// Sets the lifetime of a chunk in vector clocks, and the stream of its producer. A clock states, for each stream,
+    /// the number of its steps that are over.
+    ///
+    /// ```
+    /// use memplan::{Planner, Problem};
+    ///
+    /// let mut problem = Problem::builder();
+    /// let (a, b) = (problem.chunk(0..1, 64), problem.chunk(0..1, 64));
+    /// // Each lives for the first step of its own stream, so both may be alive at once.
+    /// problem.streams(2).clocks(a, [0, 0], [1, 0], 0).clocks(b, [0, 0], [0, 1], 1);
+    /// assert_eq!(Planner::new().plan(&problem.build()?)?.pool_size(), 128);
+    /// # Ok::<(), memplan::PlanError>(())
+    /// ```
+    pub fn clocks(
+        &mut self,
+        chunk: ChunkId,
+        begin: impl AsRef<[Step]>,
+        end: impl AsRef<[Step]>,
+        stream: usize,
+    ) -> &mut Self {
+        let [begin, end] = [begin.as_ref(), end.as_ref()].map(Clock::from);
         let entry = &mut self.chunks[chunk.index()];
         (entry.begin, entry.end) = (constraints::sum(&begin), constraints::sum(&end));
         self.life(chunk, begin, end, stream);

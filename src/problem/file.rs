@@ -433,7 +433,7 @@ impl TryFrom<ProblemFile> for Problem {
             };
             if let (Some(before), Some(after)) = (before, after) {
                 let stream = entry.stream.unwrap_or(0);
-                problem.clocks(chunk, before.into(), after.into(), stream);
+                problem.clocks(chunk, before, after, stream);
             }
             if !is_plain {
                 entry.constrain(&mut problem, chunk, &pools)?;

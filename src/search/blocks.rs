@@ -286,7 +286,7 @@ mod tests {
 
     fn add(problem: &mut ProblemBuilder, size: Bytes, life: Range<[Step; 2]>) {
         let chunk = problem.chunk(0..1, size);
-        problem.clocks(chunk, life.start.into(), life.end.into(), 0);
+        problem.clocks(chunk, life.start, life.end, 0);
     }
 
     fn offsets(problem: &Problem, top: Bytes) -> Vec<Bytes> {
@@ -334,7 +334,7 @@ mod tests {
                 let more = [random.int_in_range(1..=5)?, random.int_in_range(1..=5)?];
                 let end = [begin[0] + more[0], begin[1] + more[1]];
                 let chunk = problem.chunk(0..1, size);
-                problem.clocks(chunk, begin.into(), end.into(), 0);
+                problem.clocks(chunk, begin, end, 0);
                 problem.align(chunk, 1 << random.int_in_range(0..=3)?);
                 if let Some((old, ..)) = over {
                     problem.overwrite(chunk, old, 0);

@@ -222,7 +222,7 @@ mod tests {
             let chunk = problem.chunk(0..1, 1);
             let (mut begin, mut end) = ([0; 4], [0; 4]);
             (begin[at % 4], end[at % 4]) = (at as u64 / 4, at as u64 / 4 + 3);
-            problem.clocks(chunk, begin.into(), end.into(), at % 4);
+            problem.clocks(chunk, begin, end, at % 4);
         }
         let problem = problem.build().unwrap();
         let instance = PoolInstance::of(&problem);

@@ -273,11 +273,11 @@ mod tests {
         let large = problem.pool(Pool::new("large"));
         for at in 0..5 {
             let chunk = problem.chunk(0..1, 10);
-            problem.clocks(chunk, [at, at].into(), [at + 2, at + 2].into(), 0);
+            problem.clocks(chunk, [at, at], [at + 2, at + 2], 0);
         }
         // It is as large as the others together, and comes first.
         let chunk = problem.chunk(0..1, 50);
-        problem.clocks(chunk, [0, 0].into(), [9, 9].into(), 0);
+        problem.clocks(chunk, [0, 0], [9, 9], 0);
         let problem = problem.build().unwrap();
         let instance = PoolInstance::of(&problem);
         let cancel = AtomicBool::new(false);
@@ -308,10 +308,10 @@ mod tests {
         problem.streams(2);
         for at in 0..1000 {
             let chunk = problem.chunk(0..1, 10);
-            problem.clocks(chunk, [at, at].into(), [at + 1, at + 1].into(), 0);
+            problem.clocks(chunk, [at, at], [at + 1, at + 1], 0);
             // No other chunk is as large.
             let chunk = problem.chunk(0..1, 100 + at);
-            problem.clocks(chunk, [at, 0].into(), [at + 1, 0].into(), 0);
+            problem.clocks(chunk, [at, 0], [at + 1, 0], 0);
         }
         let problem = problem.build().unwrap();
         let instance = PoolInstance::of(&problem);
@@ -355,7 +355,7 @@ mod tests {
         for at in 0..bodies as Step {
             let chunk = problem.chunk(at..at + 1, 8);
             if streams > 1 {
-                problem.clocks(chunk, [at, 0].into(), [at + 1, 0].into(), 0);
+                problem.clocks(chunk, [at, 0], [at + 1, 0], 0);
             }
         }
         let problem = problem.build().unwrap();
@@ -380,7 +380,7 @@ mod tests {
         for (at, &size) in (0..).zip(sizes) {
             let chunk = problem.chunk(0..1, size);
             let begin = at * later;
-            problem.clocks(chunk, [begin, begin].into(), [begin + 1, begin + 2].into(), 0);
+            problem.clocks(chunk, [begin, begin], [begin + 1, begin + 2], 0);
         }
         assert_eq!(layout(&problem.build().unwrap()).is_ok(), fits);
     }
@@ -395,7 +395,7 @@ mod tests {
         let (part, last) = (problem.chunk(0..1, 1), problem.chunk(0..1, 1));
         let other = problem.chunk(0..1, 1);
         for (chunk, begin, end) in [(whole, 0, 1), (part, 0, 1), (last, 0, 3), (other, 2, 3)] {
-            problem.clocks(chunk, [begin, begin].into(), [end, end].into(), 0);
+            problem.clocks(chunk, [begin, begin], [end, end], 0);
         }
         problem.pin(other, PoolId(0), 0);
         problem.align(part, 1 << 63).part(part, whole, 1 << 62);

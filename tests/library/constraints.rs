@@ -40,7 +40,7 @@ fn two_chunks_on_streams_do_not_overwrite_each_other() {
     let (a, b) = (builder.chunk(0..1, 8), builder.chunk(0..1, 8));
     builder.streams(2);
     for chunk in [a, b] {
-        builder.clocks(chunk, [1, 0].into(), [2, 0].into(), 0);
+        builder.clocks(chunk, [1, 0], [2, 0], 0);
     }
     builder.overwrite(a, b, 0).overwrite(b, a, 0);
     let problem = builder.build().unwrap();
@@ -133,9 +133,9 @@ fn a_chunk_that_begins_later_is_not_overwritten() {
     let chunks = [builder.chunk(0..1, 3), builder.chunk(0..1, 3), builder.chunk(0..1, 3)];
     builder.streams(2);
     let [z, x, y] = chunks;
-    builder.clocks(z, [0, 0].into(), [1, 0].into(), 0);
-    builder.clocks(x, [1, 0].into(), [1, 2].into(), 1);
-    builder.clocks(y, [0, 3].into(), [1, 3].into(), 0);
+    builder.clocks(z, [0, 0], [1, 0], 0);
+    builder.clocks(x, [1, 0], [1, 2], 1);
+    builder.clocks(y, [0, 3], [1, 3], 0);
     let required = builder.clone().request(Request::new(y, x, 0).required(true)).build();
     let Err(ProblemError::RequiredOverwrite { reason, .. }) = required else { panic!() };
     assert_eq!(reason, RejectReason::NotBefore);
@@ -152,12 +152,11 @@ fn a_chunk_is_not_overwritten_if_clocks_contradict_each_other() {
     let mut builder = Problem::builder();
     let [x, y, z] = [0; 3].map(|_| builder.chunk(0..1, 3));
     builder.streams(2);
-    builder.clocks(x, [0, 0].into(), [1, 1].into(), 0);
-    builder.clocks(y, [0, 2].into(), [1, 2].into(), 0);
-    let right =
-        builder.clone().clocks(z, [1, 2].into(), [2, 2].into(), 0).overwrite(y, x, 0).build();
+    builder.clocks(x, [0, 0], [1, 1], 0);
+    builder.clocks(y, [0, 2], [1, 2], 0);
+    let right = builder.clone().clocks(z, [1, 2], [2, 2], 0).overwrite(y, x, 0).build();
     assert_eq!(right.unwrap().refused(), []);
-    builder.clocks(z, [1, 1].into(), [2, 1].into(), 0).overwrite(y, x, 0);
+    builder.clocks(z, [1, 1], [2, 1], 0).overwrite(y, x, 0);
     let problem = builder.build().unwrap();
     assert_eq!(problem.refused()[0].1, RejectReason::ClocksContradict);
     let mut wrong = Plan::from_offsets(&problem, &[0, 0, 0]).unwrap();

@@ -128,8 +128,8 @@ fn a_phase_on_streams_is_over_before_the_next_begins() {
     let mut first = Problem::builder();
     let (a, b) = (first.chunk(0..1, 8), first.chunk(0..1, 8));
     first.streams(2);
-    first.clocks(a, [0, 0].into(), [3, 0].into(), 0);
-    first.clocks(b, [0, 0].into(), [0, 2].into(), 1);
+    first.clocks(a, [0, 0], [3, 0], 0);
+    first.clocks(b, [0, 0], [0, 2], 1);
     let mut second = Problem::builder();
     second.chunk(0..2, 12);
     let d = second.chunk(1..3, 4);

@@ -266,7 +266,7 @@ fn ten_thousand_chunks_in_one_line_of_time_are_numbered() {
         end[usize::try_from(stream).unwrap()] += 1;
         let end = if at.is_multiple_of(5) { [round + 1 + at % 7; 2] } else { end };
         let stream = usize::try_from(stream).unwrap();
-        problem.clocks(chunk, [round; 2].into(), end.into(), stream);
+        problem.clocks(chunk, [round; 2], end, stream);
     }
     let problem = problem.streams(2).build().unwrap();
     let linear = problem.collapse_streams().unwrap();

@@ -10,7 +10,7 @@ use crate::common::{
 use memplan::{
     Plan, PlannedLink, Problem,
     plan::PlannedPart,
-    problem::{ChunkId, Clock, Place, Pool, PoolId, Request},
+    problem::{ChunkId, Place, Pool, PoolId, Request},
     search::first_fit,
     verify::{Verifier, verify},
 };
@@ -202,11 +202,10 @@ fn streams() -> Problem {
     let [a, b, c, d] = [("a", 8), ("b", 8), ("c", 4), ("d", 4)]
         .map(|(name, size)| problem.named_chunk(name, 0..1, size));
     problem.streams(3);
-    let clock = |at: [u64; 3]| -> Clock { at.into() };
-    problem.clocks(a, clock([0, 0, 0]), clock([1, 1, 0]), 0);
-    problem.clocks(b, clock([1, 0, 0]), clock([1, 2, 0]), 1);
-    problem.clocks(c, clock([1, 0, 0]), clock([2, 0, 0]), 0);
-    problem.clocks(d, clock([0, 0, 0]), clock([0, 0, 1]), 2);
+    problem.clocks(a, [0, 0, 0], [1, 1, 0], 0);
+    problem.clocks(b, [1, 0, 0], [1, 2, 0], 1);
+    problem.clocks(c, [1, 0, 0], [2, 0, 0], 0);
+    problem.clocks(d, [0, 0, 0], [0, 0, 1], 2);
     problem.overwrite(b, a, 0).overwrite(c, a, 4);
     problem.build().unwrap()
 }
@@ -249,10 +248,9 @@ fn an_unread_overwriter_destroys_no_relative_on_another_stream(
     let [whole, a, b] = [("whole", 8), ("a", 4), ("b", 4)]
         .map(|(name, size)| builder.named_chunk(name, 0..1, size));
     builder.streams(2);
-    let clock = |at: [u64; 2]| -> Clock { at.into() };
-    builder.clocks(whole, clock([0, 0]), clock([1, end]), 0);
-    builder.clocks(a, clock([0, 0]), clock([2, 0]), 0);
-    builder.clocks(b, clock([1, 0]), clock([2, 0]), 0);
+    builder.clocks(whole, [0, 0], [1, end], 0);
+    builder.clocks(a, [0, 0], [2, 0], 0);
+    builder.clocks(b, [1, 0], [2, 0], 0);
     let problem = builder.part(a, whole, 0).overwrite(b, a, 0).build().unwrap();
     let is_refused = problem.overwritten(b).is_none();
     assert_eq!(is_refused, !expected.is_empty());
@@ -310,7 +308,7 @@ fn not_all_overlaps_are_listed(#[case] streams: usize) {
     builder.streams(streams);
     for _ in 0..200 {
         let chunk = builder.chunk(0..1, 8);
-        let clock = |at: u64| -> Clock { vec![at; streams].into() };
+        let clock = |at: u64| vec![at; streams];
         if streams > 1 {
             builder.clocks(chunk, clock(0), clock(1), 0);
         }

@@ -183,10 +183,10 @@ fn with(feature: Feature) -> Problem {
         Feature::Streams => {
             // One after another on each stream, which no line of time can say.
             let (c, d) = (problem.named_chunk("c", 0..1, 8), problem.named_chunk("d", 1..2, 8));
-            problem.clocks(whole, [0, 0].into(), [1, 0].into(), 0);
-            problem.clocks(part, [1, 0].into(), [2, 0].into(), 0);
-            problem.clocks(c, [0, 0].into(), [0, 1].into(), 1);
-            problem.clocks(d, [0, 1].into(), [0, 2].into(), 1);
+            problem.clocks(whole, [0, 0], [1, 0], 0);
+            problem.clocks(part, [1, 0], [2, 0], 0);
+            problem.clocks(c, [0, 0], [0, 1], 1);
+            problem.clocks(d, [0, 1], [0, 2], 1);
         }
         _ => {}
     }

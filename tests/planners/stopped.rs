@@ -10,7 +10,6 @@ use memplan::{
     Limits, Observer, OpSequence, Operator, Output, PlanError, Planner, Problem, Progress,
     Strategy,
     planner::{Comparison, LeftOut},
-    problem::Clock,
     verify::verify,
 };
 use rstest::rstest;
@@ -63,7 +62,7 @@ fn streams_are_put_in_one_line_within_the_limit() {
     let mut problem = Problem::builder();
     problem.streams(2);
     for at in 0..30_000 {
-        let clock = |at: u64| Clock::from([at.div_ceil(2), at / 2]);
+        let clock = |at: u64| [at.div_ceil(2), at / 2];
         let chunk = problem.chunk(0..1, 1 + at % 100);
         problem.clocks(chunk, clock(at), clock(at + 2), (at % 2) as usize);
     }

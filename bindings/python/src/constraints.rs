@@ -321,7 +321,7 @@ impl Constraints {
         }
         for (at, Clocks { begin, end }) in clocks {
             let stream = self.on_stream.get(&at).map_or(0, |stream| stream.index());
-            problem.clocks(ChunkId::from_index(at), begin.into(), end.into(), stream);
+            problem.clocks(ChunkId::from_index(at), begin, end, stream);
         }
         for (at, bytes) in self.alignments {
             problem.align(known(at, "alignments")?, bytes.0);

@@ -100,7 +100,7 @@ fn random_problem(random: &mut Unstructured<'_>) -> Result<Problem> {
     let second = |step: Step| others.map_or(0, |few| step / few + step % 3 * ahead);
     let clocks = |problem: &mut ProblemBuilder, chunk, begin, end| {
         let life = [second(begin), second(end).max(second(begin))];
-        problem.clocks(chunk, [begin, life[0]].into(), [end, life[1]].into(), 0);
+        problem.clocks(chunk, [begin, life[0]], [end, life[1]], 0);
     };
     if others.is_some() {
         problem.streams(2);
@@ -170,7 +170,7 @@ fn a_chunk_is_compared_with_few_of_a_long_chain_on_any_stream() {
             let chunk = problem.chunk(0..1, 8);
             let (mut begin, mut end) = ([at / 3; 2], [at / 3; 2]);
             (begin[stream], end[stream]) = (at, at + 2);
-            problem.clocks(chunk, begin.into(), end.into(), stream);
+            problem.clocks(chunk, begin, end, stream);
             if let Some(last) = last.replace(chunk) {
                 problem.overwrite(chunk, last, 0);
             }

@@ -15,15 +15,8 @@ const INLINE_STREAMS: usize = 3;
 
 /// A moment of a program on several streams, as a vector clock: for each stream, the number of its
 /// steps that are over. With one stream, the step.
-///
-/// ```
-/// use memplan::problem::Clock;
-///
-/// let clock: Clock = [4, 0].into();
-/// assert_eq!(*clock, [4, 0]);
-/// ```
 #[derive(Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Clock(SmallVec<[Step; INLINE_STREAMS]>);
+pub(crate) struct Clock(SmallVec<[Step; INLINE_STREAMS]>);
 
 impl Clone for Clock {
     fn clone(&self) -> Self {
@@ -48,6 +41,12 @@ impl Deref for Clock {
 impl DerefMut for Clock {
     fn deref_mut(&mut self) -> &mut [Step] {
         &mut self.0
+    }
+}
+
+impl AsRef<[Step]> for Clock {
+    fn as_ref(&self) -> &[Step] {
+        self
     }
 }
 

@@ -12,7 +12,7 @@ mod pools;
 #[cfg(feature = "serde")]
 pub(crate) use check::{APART, PART};
 pub(crate) use check::{REQUEST, check, check_optional_parts};
-pub use clock::Clock;
+pub(crate) use clock::Clock;
 pub(crate) use clock::Clocks;
 pub use features::Feature;
 pub(crate) use features::UnsupportedFeature;

@@ -385,7 +385,7 @@ mod tests {
             } else {
                 [end[0] + roll(8), end[1] + roll(8)]
             };
-            problem.clocks(chunk, begin.into(), life.into(), own);
+            problem.clocks(chunk, begin, life, own);
             if let Some((old, _)) = old {
                 problem.overwrite(chunk, old, 0);
             }
@@ -401,7 +401,7 @@ mod tests {
             for _ in 0..3 {
                 let (whole, part) = (problem.chunk(0..1, 9), problem.chunk(0..1, 1));
                 for chunk in [whole, part] {
-                    problem.clocks(chunk, [0, 0].into(), [1, 1].into(), 0);
+                    problem.clocks(chunk, [0, 0], [1, 1], 0);
                 }
                 problem.align(part, alignment).part(part, whole, 4);
             }

@@ -318,7 +318,7 @@ mod tests {
         for at in 0..20 {
             let chunk = problem.chunk(at..at + 2, 8);
             if streams > 1 {
-                problem.clocks(chunk, [at, 0].into(), [at + 2, 1].into(), 0);
+                problem.clocks(chunk, [at, 0], [at + 2, 1], 0);
             } else {
                 problem.align(chunk, 8);
             }

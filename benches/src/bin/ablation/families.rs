@@ -201,7 +201,7 @@ fn streams(operators: u64, streams: usize, seed: u64) -> Problem {
                 *step += if stream == own { 0 } else { numbers.below(4) };
             }
             let chunk = problem.chunk(0..1, 16 * (1 + numbers.below(500)));
-            problem.clocks(chunk, begin.into(), end.into(), own);
+            problem.clocks(chunk, begin, end, own);
         }
     })
 }
