@@ -66,7 +66,7 @@ fn graph(
         }
         operator = operator.inputs(inputs.iter().map(|(name, _)| name.as_str()));
         if step > 0 && random.ratio(1, 8)? {
-            operator = operator.after(random.int_in_range(0..=step - 1)?);
+            operator = operator.after_place(random.int_in_range(0..=step - 1)?);
         }
         if random.ratio(1, 5)? {
             operator = operator.workspace(random.int_in_range(1..=12)?);

@@ -178,7 +178,7 @@ impl<'a> Expansion<'a> {
         operator.bodies.clone_from(&node.bodies);
         if !is_copy {
             operator =
-                node.after.iter().fold(operator, |one, &first| one.after(self.places[first]));
+                node.after.iter().fold(operator, |one, &first| one.after_place(self.places[first]));
             self.places[step] = self.added;
         }
         let outputs: Vec<(TensorId, Box<str>)> = node

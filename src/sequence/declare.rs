@@ -347,7 +347,7 @@ impl Operator {
     }
 
     /// Makes the operator run after another one even if it reads none of its outputs: because of a
-    /// side effect, or the state of a random number generator.
+    /// side effect, or the state of a random number generator. No other operator may have this name.
     ///
     /// ```
     /// use memplan::{OpSequence, Operator};
@@ -355,14 +355,22 @@ impl Operator {
     /// let sequence = OpSequence::builder()
     ///     .operator(Operator::new("seed"))
     ///     .operator(Operator::new("draw").after("seed"))
-    ///     .operator(Operator::new("draw").after(1))
+    ///     .operator(Operator::new("draw").after_place(1))
     ///     .build()?;
     /// assert!(sequence.permuted(&[0, 2, 1]).is_err());
     /// # Ok::<(), memplan::SequenceError>(())
     /// ```
     #[must_use]
-    pub fn after(mut self, operator: impl Into<OperatorRef>) -> Self {
-        self.after.push(operator.into());
+    pub fn after(mut self, name: impl Into<Box<str>>) -> Self {
+        self.after.push(OperatorRef::Name(name.into()));
+        self
+    }
+
+    /// Makes the operator run after another one, as [`after`](Self::after), by the index of that one in the list of
+    /// operators as given, from 0.
+    #[must_use]
+    pub fn after_place(mut self, place: usize) -> Self {
+        self.after.push(OperatorRef::Place(place));
         self
     }
 

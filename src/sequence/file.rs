@@ -18,8 +18,8 @@ use crate::{
     Bytes, Operator, Output,
     file::is_zero,
     sequence::{
-        Dependency, DimRange, Gather, OpSequence, OperatorRef, Origin, Overwrite, SequenceBuilder,
-        SequenceError, SizeBasis, TensorType, check,
+        Dependency, DimRange, Gather, OpSequence, Origin, Overwrite, SequenceBuilder,
+        SequenceError, SizeBasis, TensorType, after::OperatorRef, check,
     },
 };
 
@@ -263,12 +263,12 @@ impl<'de> Deserialize<'de> for OperatorRef {
             }
 
             fn visit_str<E: serde::de::Error>(self, name: &str) -> Result<OperatorRef, E> {
-                Ok(name.into())
+                Ok(OperatorRef::Name(name.into()))
             }
 
             fn visit_u64<E: serde::de::Error>(self, place: u64) -> Result<OperatorRef, E> {
                 // No list has more entries than a `usize` counts.
-                Ok(usize::try_from(place).unwrap_or(usize::MAX).into())
+                Ok(OperatorRef::Place(usize::try_from(place).unwrap_or(usize::MAX)))
             }
         }
 
@@ -446,7 +446,7 @@ impl TryFrom<BodyEntry> for OpSequence {
             for body in entry.bodies {
                 operator = operator.body(body.try_into()?);
             }
-            operator = entry.after.into_iter().fold(operator, Operator::after);
+            operator.after.extend(entry.after);
             for mut output in entry.outputs {
                 state_type(&mut sequence, &output.name, output.tensor_type.take());
                 operator = operator.output(output.try_into()?);

@@ -41,7 +41,6 @@ mod uses;
 #[cfg(feature = "onnx")]
 pub(crate) mod widen;
 
-pub use after::OperatorRef;
 pub use builder::SequenceBuilder;
 pub use declare::{Dependency, Gather, Overwrite, SizeBasis, TensorType};
 pub use dims::DimRange;

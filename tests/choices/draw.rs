@@ -200,7 +200,7 @@ impl Draw<'_> {
             if self.streams > 1 {
                 operator = operator.on_stream(at(self.dice, self.streams));
                 if step > 0 && self.dice.roll(5) == 0 {
-                    operator = operator.after(at(self.dice, step));
+                    operator = operator.after_place(at(self.dice, step));
                 }
             }
             sequence.operator(operator);

@@ -133,7 +133,7 @@ impl Draw<'_, '_> {
         if self.streams > 1 {
             operator = operator.on_stream(self.random.int_in_range(0..=self.streams - 1)?);
             if step > 0 && self.random.ratio(1, 3)? {
-                operator = operator.after(self.random.choose_index(step)?);
+                operator = operator.after_place(self.random.choose_index(step)?);
             }
         }
         let has_bodies = depth > 0 && self.random.ratio(1, 6)?;

@@ -1,9 +1,6 @@
 //! The operators that must run before others, and a sequence in another order.
 
-use memplan::{
-    OpSequence, Operator, Output, Planner, SequenceError,
-    sequence::{OperatorRef, SequenceBuilder},
-};
+use memplan::{OpSequence, Operator, Output, Planner, SequenceError, sequence::SequenceBuilder};
 use rstest::rstest;
 
 fn build(declare: fn(&mut SequenceBuilder)) -> Result<OpSequence, SequenceError> {
@@ -21,7 +18,7 @@ fn operator(name: &str, inputs: &[&str]) -> Operator {
     |s: &mut SequenceBuilder| { s.operator(operator("a", &[])).operator(operator("b", &["a.y", "a.y"])); },
     vec![vec![], vec![0]])]
 #[case::declared(
-    |s: &mut SequenceBuilder| { s.operator(operator("a", &[])).operator(operator("b", &[]).after("a").after(0)); },
+    |s: &mut SequenceBuilder| { s.operator(operator("a", &[])).operator(operator("b", &[]).after("a").after_place(0)); },
     vec![vec![], vec![0]])]
 #[case::update_after_readers_of_the_old_value(
     |s: &mut SequenceBuilder| {
@@ -48,7 +45,7 @@ fn predecessors_are(#[case] declare: fn(&mut SequenceBuilder), #[case] expected:
     |s: &mut SequenceBuilder| { s.operator(operator("a", &[]).after("z")); },
     "operator 'a' must run after operator 'z', which does not exist")]
 #[case::unknown_place(
-    |s: &mut SequenceBuilder| { s.operator(operator("a", &[]).after(1)); },
+    |s: &mut SequenceBuilder| { s.operator(operator("a", &[]).after_place(1)); },
     "operator 'a' must run after operator 1, which does not exist")]
 #[case::ambiguous(
     |s: &mut SequenceBuilder| { s.operator(Operator::new("a")).operator(Operator::new("a")).operator(operator("b", &[]).after("a")); },
@@ -66,7 +63,7 @@ fn control_edges_are_checked(#[case] declare: fn(&mut SequenceBuilder), #[case] 
 #[test]
 fn a_list_is_sorted_by_control_edges() {
     let sequence = build(|s| {
-        s.operator(operator("a", &[]).after("c")).operator(operator("b", &[]).after(0));
+        s.operator(operator("a", &[]).after("c")).operator(operator("b", &[]).after_place(0));
         s.operator(operator("c", &[]));
     });
     let sequence = sequence.unwrap();
@@ -112,14 +109,13 @@ fn wrong_orders_are_refused(#[case] order: &[usize], #[case] expected: &str) {
 fn control_edges_survive_a_file() {
     let sequence = build(|s| {
         s.operator(operator("a", &[])).operator(Operator::new("")).operator(Operator::new("a"));
-        s.operator(operator("d", &[]).after(0).after(1).after(2));
+        s.operator(operator("d", &[]).after_place(0).after_place(1).after_place(2));
         s.operator(operator("e", &[]).after("d"));
     })
     .unwrap();
     let text = serde_json::to_string(&sequence).unwrap();
     assert!(text.contains(r#""after":[0,1,2]"#) && text.contains(r#""after":["d"]"#), "{text}");
     assert_eq!(serde_json::from_str::<OpSequence>(&text).unwrap(), sequence);
-    assert_eq!(OperatorRef::from("d"), OperatorRef::Name("d".into()));
     let wrong = text.replace(r#"["d"]"#, "[true]");
     let error = serde_json::from_str::<OpSequence>(&wrong).unwrap_err().to_string();
     assert!(error.contains("the name of an operator, or its place in the list from 0"), "{error}");

@@ -376,7 +376,7 @@ fn random_streams(random: &mut Unstructured<'_>) -> Result<OpSequence> {
             operator = operator.workspace(random.int_in_range(1..=4)?);
         }
         if step > 0 && random.ratio(1, 3)? {
-            operator = operator.after(random.choose_index(step)?);
+            operator = operator.after_place(random.choose_index(step)?);
         }
         sequence.operator(operator);
         tensors.push((name, size));

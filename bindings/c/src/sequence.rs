@@ -269,7 +269,7 @@ pub unsafe extern "C" fn memplan_sequence_operator(
             .workspace(workspace)
             .on_stream(sequence.stream);
         for earlier in after {
-            operator = operator.after(earlier);
+            operator = operator.after_place(earlier);
         }
         for body in bodies {
             operator = operator.body(body);

@@ -247,7 +247,7 @@ impl Operator {
             .fold(operator, |operator, body| operator.body(body.sequence.clone()));
         self.after.iter().fold(operator, |operator, other| match other {
             Earlier::Name(name) => operator.after(name.as_str()),
-            Earlier::Place(place) => operator.after(*place),
+            Earlier::Place(place) => operator.after_place(*place),
         })
     }
 

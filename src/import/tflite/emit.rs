@@ -128,7 +128,7 @@ impl Emitter<'_, '_> {
 
     fn add(&mut self, mut operator: Operator) {
         if self.steps.are_fixed && self.steps.count > self.steps.inputs {
-            operator = operator.after(self.steps.count - 1);
+            operator = operator.after_place(self.steps.count - 1);
         }
         self.builder.operator(operator);
         self.steps.count += 1;
@@ -246,11 +246,11 @@ impl Emitter<'_, '_> {
             };
         }
         if !self.steps.are_fixed {
-            operator = operator.after(self.steps.inputs);
+            operator = operator.after_place(self.steps.inputs);
             let reads_state = op.operator.inputs.iter().flatten();
             if has_state(kind) || reads_state.into_iter().any(|&t| op.tensor(t).is_variable) {
                 let last = self.steps.last_with_state.replace(self.steps.count);
-                operator = last.into_iter().fold(operator, Operator::after);
+                operator = last.into_iter().fold(operator, Operator::after_place);
             }
         }
         if at.subgraph == 0 {

@@ -275,7 +275,7 @@ pub(super) fn module_graphs(count: u64) -> impl Iterator<Item = (u64, Model)> {
                     operator = operator.output(Output::new(format!("dead{step}"), 1 + draw(6)));
                 }
                 if step > 0 && draw(16) == 0 {
-                    operator = operator.after(usize::try_from(draw(step)).unwrap());
+                    operator = operator.after_place(usize::try_from(draw(step)).unwrap());
                 }
                 sequence.operator(operator);
                 inner.push((name.clone(), size));

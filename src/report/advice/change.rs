@@ -147,7 +147,7 @@ impl<'a> Fusion<'a> {
                 let operator = self.declared(node, |id| self.output(id, None));
                 let mut after: Vec<usize> = node.after.iter().map(|&first| place(first)).collect();
                 after.dedup();
-                builder.operator(after.into_iter().fold(operator, Operator::after));
+                builder.operator(after.into_iter().fold(operator, Operator::after_place));
             }
         }
         builder.build()
@@ -170,7 +170,7 @@ impl<'a> Fusion<'a> {
         after.retain(|&first| first < self.steps.start);
         after.sort_unstable();
         after.dedup();
-        after.into_iter().fold(operator, Operator::after)
+        after.into_iter().fold(operator, Operator::after_place)
     }
 
     /// The operators of these steps alone, for one half of the work: every tensor that they pass to each other has

@@ -383,7 +383,7 @@ impl<'a> Emitter<'a> {
         let Placed { node, place, has_state } = placed;
         if let Some(Emitted { mut operator, places, not_in_place, unknown, returned }) = emitted {
             let after = self.precedence.operator(node, self.node_places.len(), has_state);
-            operator = after.into_iter().fold(operator, Operator::after);
+            operator = after.into_iter().fold(operator, Operator::after_place);
             self.node_places.push(place);
             self.with_state.extend(has_state.then_some(place));
             node.inputs().chain(scope::captured(node)).for_each(|name| self.supply_weight(name));
