@@ -12,7 +12,7 @@ use memplan::{
     export,
     import::Format,
     plan::ArenaEntry,
-    planner::{self, PlanFit, ReorderedPlan},
+    planner::{self, ReorderedPlan},
     problem::Pool,
     report::{self, Size},
 };
@@ -127,17 +127,18 @@ pub(crate) fn plan(args: &PlanArgs) -> Result<Verdict, Failure> {
         (None, None) => {
             make_plan(&input, path, planning.strategy, &planning.planner(reading, &input, path))?
         }
-        (None, Some(capacity)) => match fit(&input, path, reading, planning, capacity)? {
-            PlanFit::Yes(plan) => plan,
-            PlanFit::No(plan) => {
-                say(&format!("{}{}", refusal(&plan, capacity, &rules()), remedy(&input)));
-                return Ok(Verdict::Bad);
-            }
-            PlanFit::Unknown(plan) => {
+        (None, Some(capacity)) => {
+            let plan = fit(&input, path, reading, planning, capacity)?;
+            if plan.fits(capacity) == Some(false) {
+                say(&(refusal(&plan, capacity, &rules()) + remedy(&input)));
+            } else if plan.pool_size() > capacity {
                 say(&doubt(&plan, capacity));
+            }
+            if plan.pool_size() > capacity {
                 return Ok(Verdict::Bad);
             }
-        },
+            plan
+        }
     };
     check_csv(&plan, &input, args.csv || matches!(output, Some((_, Format::Csv))), path)?;
     let took = start.elapsed();
@@ -325,10 +326,12 @@ fn refusal_of_orders(found: &ReorderedPlan, capacity: Bytes, rules: &str) -> Str
 fn refusal(plan: &Plan, capacity: Bytes, rules: &str) -> String {
     let of_all = plan.content_bound().filter(|&bound| bound > capacity);
     let scoped = of_all.map_or_else(|| report::scoped(plan), |_| "plan");
+    let is_smallest = plan.proven_optimal() && plan.pools().len() < 2;
+    let bound = if is_smallest { plan.pool_size() } else { plan.lower_bound() };
     format!(
         "does not fit: capacity {}, but every {scoped} needs at least {} (proven) under these rules: {rules}",
         Size(capacity),
-        Size(of_all.unwrap_or(plan.lower_bound()))
+        Size(of_all.unwrap_or(bound))
     )
 }
 
@@ -461,21 +464,21 @@ fn explain_capacity(
 ) -> Result<Verdict, Failure> {
     let path = args.input.as_deref();
     let start = Instant::now();
-    let fit = fit(input, path, &args.reading, &args.planning, capacity)?;
+    let plan = fit(input, path, &args.reading, &args.planning, capacity)?;
     let mut out = io::stdout().lock();
-    let plan = match fit {
-        PlanFit::Yes(plan) => {
+    match plan.fits(capacity) {
+        Some(true) => {
             let (pool, capacity) = (Size(plan.pool_size()), Size(capacity));
             writeln!(out, "It fits: pool {pool}, capacity {capacity}.")?;
             writeln!(out, "The pool is {}.", report::bound_ratio(&plan))?;
             return Ok(Verdict::Good);
         }
-        PlanFit::No(plan) => plan,
-        PlanFit::Unknown(plan) => {
+        Some(false) => {}
+        None => {
             say(&doubt(&plan, capacity));
             return Ok(Verdict::Bad);
         }
-    };
+    }
     let mut limits = args.planning.searching.limits();
     limits.time = limits.time.map(|time| time.saturating_sub(start.elapsed()));
     // The search for chunks that do not fit together supports chains only. With a time limit or several threads, it may

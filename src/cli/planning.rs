@@ -4,7 +4,7 @@ use std::path::Path;
 
 use memplan::{
     Bytes, Input, InputRef, Observer, OpSequence, Plan, PlanError, Planner, Problem, Strategy,
-    import::recording::Recording, lower::LoweringOptions, networks, planner::PlanFit, report,
+    import::recording::Recording, lower::LoweringOptions, networks, report,
 };
 
 use crate::{
@@ -204,7 +204,7 @@ pub(crate) fn fit(
     reading: &InputArgs,
     planning: &StrategyArgs,
     capacity: Bytes,
-) -> Result<PlanFit, Failure> {
+) -> Result<Plan, Failure> {
     let planner = planning.planner(reading, input, path);
     let fit = |observer: Observer<'_>| planner.clone().observer(observer).fit(input, capacity);
     let is_anytime = planning.strategy.is_anytime();

@@ -50,7 +50,7 @@ impl Plan {
 
     /// The bytes that every plan needs, whatever it chooses; see
     /// [`Planner::content_bound`](crate::Planner::content_bound). Only set in a plan of
-    /// [`PlanFit::No`](crate::planner::PlanFit::No), if they exceed the capacity; files do not store them.
+    /// [`Planner::fit`](crate::Planner::fit) that does not fit, if they exceed the capacity; files do not store them.
     #[must_use]
     pub const fn content_bound(&self) -> Option<Bytes> {
         self.content_bound

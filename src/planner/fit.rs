@@ -13,42 +13,35 @@ use crate::{
     search::{self, Fit, Limits, Observer, best, relaxed::Relaxed},
 };
 
-/// The result of [`Planner::fit`]. No variant will be added.
-#[derive(Clone, Debug, PartialEq)]
-pub enum PlanFit {
-    /// This plan fits. Its pool need not be the smallest.
-    Yes(Plan),
-    /// It is proven that no plan fits, whatever it chooses: the lower bound or the
-    /// [content bound](Plan::content_bound) of this plan, which is too large, exceeds the capacity.
-    No(Plan),
-    /// Undecided. This plan is too large; another strategy or more effort may find one that fits.
-    Unknown(Plan),
-}
-
-/// Answers whether a capacity suffices, by the plan with the best choices found.
-fn judged(found: Plan, capacity: Bytes) -> PlanFit {
-    match found.scope {
-        _ if found.pool_size <= capacity => PlanFit::Yes(found),
-        Scope::AllChoices if found.lower_bound > capacity => PlanFit::No(found),
-        _ => PlanFit::Unknown(found),
+impl Plan {
+    /// Returns whether a pool of `capacity` bytes suffices. True if this plan fits. False if it is proven that no plan
+    /// of the input fits, whatever it chooses: by the lower bound, the [content bound](Self::content_bound), or because
+    /// no plan has a smaller pool. `None` if this plan is too large and another one may fit.
+    #[must_use]
+    pub fn fits(&self, capacity: Bytes) -> Option<bool> {
+        if self.pool_size <= capacity {
+            return Some(true);
+        }
+        let is_proven = self.proven_optimal && self.pools.len() < 2;
+        let is_refuted =
+            self.scope == Scope::AllChoices && (is_proven || self.lower_bound > capacity);
+        let is_out = is_refuted || self.content_bound.is_some_and(|bound| bound > capacity);
+        is_out.then_some(false)
     }
 }
 
-/// Wraps the plan in the answer.
-type Answer = fn(Plan) -> PlanFit;
-
 impl Planner<'_> {
-    /// Decides whether the input fits into a pool of `capacity` bytes. [`Strategy::Best`] and
-    /// [`Strategy::Optimal`] search for a plan that fits or a proof that none exists, within the
-    /// limits; the other strategies plan as usual.
+    /// Decides whether the input fits into a pool of `capacity` bytes; [`Plan::fits`] has the answer.
+    /// [`Strategy::Best`] and [`Strategy::Optimal`] search for a plan that fits or a proof that none exists, within the
+    /// limits; the other strategies plan as usual. The pool of a plan that fits need not be the smallest. If the answer
+    /// is open, another strategy or more effort may find a plan that fits.
     ///
     /// ```
-    /// use memplan::{Planner, networks, planner::PlanFit};
+    /// use memplan::{Planner, networks};
     ///
     /// let sequence = networks::mobilenet_v2(1)?;
-    /// let fit = |capacity| Planner::new().fit(&sequence, capacity);
-    /// assert!(matches!(fit(6 << 20)?, PlanFit::Yes(plan) if plan.pool_size() <= 6 << 20));
-    /// assert!(matches!(fit(5 << 20)?, PlanFit::No(_)));
+    /// let fits = |capacity| Ok::<_, memplan::PlanError>(Planner::new().fit(&sequence, capacity)?.fits(capacity));
+    /// assert_eq!((fits(6 << 20)?, fits(5 << 20)?), (Some(true), Some(false)));
     /// # Ok::<(), memplan::PlanError>(())
     /// ```
     ///
@@ -59,28 +52,22 @@ impl Planner<'_> {
         &self,
         input: impl Into<InputRef<'i>>,
         capacity: Bytes,
-    ) -> Result<PlanFit, PlanError> {
-        let answer = self.fit_by_any_choices(input.into(), capacity)?;
-        if let PlanFit::Yes(plan) = &answer {
+    ) -> Result<Plan, PlanError> {
+        let plan = self.fit_by_any_choices(input.into(), capacity)?;
+        if plan.pool_size <= capacity {
             plan.log_decisions();
         }
-        Ok(answer)
+        Ok(plan)
     }
 
-    fn fit_by_any_choices(
-        &self,
-        input: InputRef<'_>,
-        capacity: Bytes,
-    ) -> Result<PlanFit, PlanError> {
+    fn fit_by_any_choices(&self, input: InputRef<'_>, capacity: Bytes) -> Result<Plan, PlanError> {
         let start = Instant::now();
         let limited = match self.fit_with_first_choices(input, capacity) {
-            Ok(PlanFit::Yes(plan)) => {
-                return Ok(PlanFit::Yes(self.at_content_bound(plan, input)?));
-            }
-            Ok(PlanFit::No(plan) | PlanFit::Unknown(plan)) if plan.scope != Scope::AllChoices => {
+            Ok(plan) if plan.pool_size <= capacity => return self.at_content_bound(plan, input),
+            Ok(plan) if plan.scope != Scope::AllChoices => {
                 let bound = self.content_bound(input)?.filter(|&bound| bound > capacity);
                 if bound.is_some() {
-                    return Ok(PlanFit::No(Plan { content_bound: bound, ..plan }));
+                    return Ok(Plan { content_bound: bound, ..plan });
                 }
                 self.after(start)
             }
@@ -88,7 +75,7 @@ impl Planner<'_> {
             answer => return answer,
         };
         // Other choices may be possible, or may lead to a smaller pool.
-        Ok(judged(limited.plan_within(input, capacity)?, capacity))
+        limited.plan_within(input, capacity)
     }
 
     /// Returns a plan that fits. If the content bound equals its pool size, no other choice is smaller, and the plan
@@ -108,54 +95,41 @@ impl Planner<'_> {
         &self,
         input: InputRef<'_>,
         capacity: Bytes,
-    ) -> Result<PlanFit, PlanError> {
+    ) -> Result<Plan, PlanError> {
         let prepared = self.prepare(input)?;
         let lowered = Instant::now();
-        let fit = |planner: &Planner<'_>, lowered: &Lowered| -> Result<PlanFit, PlanError> {
-            let (answer, layout) = planner.fit_layout(&lowered.problem, capacity)?;
-            Ok(answer(prepared.plan(input, lowered, &layout)))
+        let fit = |planner: &Planner<'_>, lowered: &Lowered| -> Result<Plan, PlanError> {
+            let layout = planner.fit_layout(&lowered.problem, capacity)?;
+            Ok(prepared.plan(input, lowered, &layout))
         };
         let gathered = prepared.gathered.as_ref();
-        let answer = match gathered.map(|gathered| fit(&prepared.of_gathered(), gathered)) {
-            Some(Ok(PlanFit::Yes(plan))) => PlanFit::Yes(plan),
+        let plan = match gathered.map(|gathered| fit(&prepared.of_gathered(), gathered)) {
+            Some(Ok(plan)) if plan.pool_size <= capacity => plan,
             // A plan with all copies may fit even if no plan with gathered inputs does.
             _ => fit(&prepared.planner.after(lowered), &prepared.lowered)?,
         };
-        if let (PlanFit::Yes(_), Some(sequence)) = (&answer, input.sequence()) {
+        if let Some(sequence) = input.sequence().filter(|_| plan.pool_size <= capacity) {
             prepared.lowered.log(sequence);
         }
-        Ok(answer)
+        Ok(plan)
     }
 
     /// Returns the strategy's layout if it fits. Otherwise, if the strategy searches, searches for
     /// one that does.
-    fn fit_layout(
-        &self,
-        problem: &Problem,
-        capacity: Bytes,
-    ) -> Result<(Answer, Layout), PlanError> {
+    fn fit_layout(&self, problem: &Problem, capacity: Bytes) -> Result<Layout, PlanError> {
         if let Some(relaxed) = Relaxed::of(problem).filter(|relaxed| !relaxed.may_bind()) {
-            let (answer, layout) = self.fit_layout(&relaxed.problem, capacity)?;
+            let layout = self.fit_layout(&relaxed.problem, capacity)?;
             if let Some(layout) = relaxed.satisfied(layout) {
-                return Ok((answer, layout));
+                return Ok(layout);
             }
         }
         if problem.unsupported_feature().is_some() {
-            let layout = self.strategy.layout(problem, &self.limits, self.observer)?;
-            let is_one = problem.pools().len() == 1;
-            let is_refuted = layout.peak_set(problem).bytes > capacity
-                || is_one && (layout.is_proven || layout.lower_bound > capacity);
-            return Ok(match layout.pool_size(problem) <= capacity {
-                true => (PlanFit::Yes, layout),
-                false if is_refuted => (PlanFit::No, layout),
-                false => (PlanFit::Unknown, layout),
-            });
+            return self.strategy.layout(problem, &self.limits, self.observer);
         }
         let start = Instant::now();
         let limits = self.limits.nodes(0);
         let mut layout = self.strategy.layout(problem, &limits, self.observer)?;
         let lower_bound = problem.lower_bound();
-        let mut answer: Answer = PlanFit::Yes;
         if layout.pool_size(problem) > capacity {
             let fit = match () {
                 () if lower_bound > capacity => Fit::No,
@@ -180,9 +154,8 @@ impl Planner<'_> {
                     // A pool larger than the capacity takes at least one more alignment unit.
                     let refuted = capacity - capacity % problem.alignment() + problem.alignment();
                     layout.lower_bound = refuted.max(lower_bound);
-                    answer = PlanFit::No;
                 }
-                Fit::Unknown => answer = PlanFit::Unknown,
+                Fit::Unknown => {}
             }
         }
         info!(
@@ -193,6 +166,6 @@ impl Planner<'_> {
             chunks = problem.len(),
             "asked whether it fits",
         );
-        Ok((answer, layout))
+        Ok(layout)
     }
 }

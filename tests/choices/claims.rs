@@ -2,11 +2,7 @@
 
 use std::sync::OnceLock;
 
-use memplan::{
-    Limits, Plan, PlanError, Strategy,
-    plan::Scope,
-    planner::{PlanFit, ReorderedPlan},
-};
+use memplan::{Limits, Plan, PlanError, Strategy, plan::Scope, planner::ReorderedPlan};
 
 use super::{
     draw::{Case, World},
@@ -203,9 +199,7 @@ fn runs(case: &Case, truth: &Truth, finding: &mut Finding) {
         return;
     }
     let capacity = truth.best.as_ref().map_or(0, Best::pool);
-    if let Ok(PlanFit::Yes(plan) | PlanFit::No(plan) | PlanFit::Unknown(plan)) =
-        planner.fit(&case.sequence, capacity)
-    {
+    if let Ok(plan) = planner.fit(&case.sequence, capacity) {
         run(&plan, "fit");
     }
     if case.sequence.streams() == 1
@@ -295,7 +289,7 @@ fn fit(case: &Case, truth: &Truth, finding: &mut Finding) {
     capacities.dedup();
     for capacity in capacities {
         match planner(case).fit(&case.sequence, capacity) {
-            Ok(PlanFit::No(plan)) => {
+            Ok(plan) if plan.fits(capacity) == Some(false) => {
                 let by = plan.lower_bound() as f64 / best.max(1) as f64;
                 let scope = plan.scope();
                 finding.ask(capacity < best, by, || {

@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use memplan::{Limits, OpSequence, PlanError, planner::PlanFit};
+use memplan::{Limits, OpSequence, PlanError};
 use rstest::rstest;
 
 use crate::common::{project, shared};
@@ -79,7 +79,7 @@ fn is_planned(case: &Case, right: &Right) {
     }
     if let &[size] = right.best {
         let fit = planner(case).fit(&case.sequence, size as u64).unwrap();
-        assert!(matches!(fit, PlanFit::Yes(_)), "{fit:?}");
+        assert!(u128::from(fit.pool_size()) <= size, "{fit:?}");
     }
 }
 

@@ -2,7 +2,6 @@
 
 use memplan::{
     Limits, Plan, PlanError, PlannedLink, Planner, Problem, ProblemError, Strategy,
-    planner::PlanFit,
     problem::{ChunkId, Pool, ProblemBuilder, RejectReason, Request},
     verify::verify,
 };
@@ -330,7 +329,7 @@ fn chunks_that_lie_side_by_side_are_a_bound(
     assert_eq!(verify(&problem, &plan), []);
     assert_eq!((plan.pool_size(), plan.lower_bound(), plan.proven_optimal()), (pool, pool, true));
     assert!(problem.lower_bound() < pool);
-    assert!(matches!(planner.fit(&problem, pool - 1).unwrap(), PlanFit::No(_)));
+    assert_eq!(planner.fit(&problem, pool - 1).unwrap().fits(pool - 1), Some(false));
     builder.pool(Pool::new("small").capacity(pool - alignment));
     assert_eq!(planner.plan(&builder.build().unwrap()), Err(PlanError::Infeasible));
 }

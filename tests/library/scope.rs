@@ -2,7 +2,7 @@
 
 use memplan::{
     OpSequence, Operator, Output, Plan, Planner, Problem, Strategy, lower::LoweringOptions,
-    plan::Scope, planner::PlanFit, problem::Request, report::summary,
+    plan::Scope, problem::Request, report::summary,
 };
 use rstest::rstest;
 
@@ -182,23 +182,23 @@ fn what_a_plan_takes_fits() {
         let strategy = *random.choose(&[Strategy::Best, Strategy::Optimal, Strategy::FirstFit])?;
         let planner = Planner::new().strategy(strategy).alignment(1 << random.int_in_range(0..=4)?);
         let mut ask = |plan: Result<memplan::Plan, memplan::PlanError>,
-                       fit: &dyn Fn(u64) -> PlanFit| {
+                       fit: &dyn Fn(u64) -> memplan::Plan| {
             let Ok(plan) = plan else { return };
             let below = plan.pool_size().saturating_sub(1 + dice.roll(9));
             for capacity in [plan.pool_size(), below] {
-                let answer = fit(capacity);
-                let at = match &answer {
-                    PlanFit::Yes(found) => {
+                let found = fit(capacity);
+                let at = match found.fits(capacity) {
+                    Some(true) => {
                         assert!(found.pool_size() <= capacity);
                         0
                     }
-                    PlanFit::No(found) => {
+                    Some(false) => {
                         let bound = found.content_bound().unwrap_or(0).max(found.lower_bound());
                         assert!(bound > capacity && found.pool_size() > capacity);
                         assert!(capacity < plan.pool_size(), "{plan:#?}");
                         1
                     }
-                    PlanFit::Unknown(found) => {
+                    None => {
                         assert!(found.pool_size() > capacity && capacity < plan.pool_size());
                         2
                     }

@@ -10,7 +10,6 @@ use arbitrary::{Result, Unstructured};
 use memplan::{
     InputRef, Limits, OpSequence, Plan, PlanError, Planner, Problem, Strategy,
     lower::LoweringOptions,
-    planner::PlanFit,
     problem::Pool,
     verify::{execute, verify},
 };
@@ -98,10 +97,7 @@ fn fit<'i>(
     planner: &Planner<'_>,
     input: impl Into<InputRef<'i>>,
 ) -> Result<std::result::Result<Plan, PlanError>> {
-    let fit = planner.fit(input, random.int_in_range(0..=160)?);
-    Ok(fit.map(|fit| match fit {
-        PlanFit::Yes(plan) | PlanFit::No(plan) | PlanFit::Unknown(plan) => plan,
-    }))
+    Ok(planner.fit(input, random.int_in_range(0..=160)?))
 }
 
 /// Checks a plan of a sequence in every way.

@@ -2,9 +2,7 @@
 
 use std::{ops::Range, sync::Arc};
 
-use library::{
-    InputRef, OpSequence, RuntimePlace, planner::PlanFit, report::Size, sequence::Tensor,
-};
+use library::{InputRef, OpSequence, RuntimePlace, report::Size, sequence::Tensor};
 
 use crate::{
     array::{check, fill, free_shared, give_shared, reference},
@@ -96,18 +94,14 @@ pub(crate) fn planned<'a>(
     options.observed(|observer| {
         let planner = planner.observer(observer);
         let Some(capacity) = options.capacity() else { return Ok((planner.plan(input)?, Ok(()))) };
-        Ok(match planner.fit(input, capacity)? {
-            PlanFit::Yes(plan) => (plan, Ok(())),
-            PlanFit::No(plan) => {
-                let words = format!("no {} fits", library::report::scoped(&plan));
-                let failure = too_large(&plan, capacity, &words);
-                (plan, Err(failure))
-            }
-            PlanFit::Unknown(plan) => {
-                let failure = too_large(&plan, capacity, "more effort may find one that fits");
-                (plan, Err(failure))
-            }
-        })
+        let plan = planner.fit(input, capacity)?;
+        let words = match plan.fits(capacity) {
+            Some(true) => return Ok((plan, Ok(()))),
+            Some(false) => format!("no {} fits", library::report::scoped(&plan)),
+            None => "more effort may find one that fits".to_owned(),
+        };
+        let failure = too_large(&plan, capacity, &words);
+        Ok((plan, Err(failure)))
     })
 }
 

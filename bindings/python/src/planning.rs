@@ -5,7 +5,6 @@ use std::{borrow::Cow, sync::Arc};
 use memplan::{
     InputRef,
     order::default_limits,
-    planner::PlanFit,
     problem::{Place, PoolId},
     report,
     verify::{Violation, execute_with_waits},
@@ -76,13 +75,13 @@ pub(crate) fn fit(
 ) -> PyResult<(&'static str, Plan)> {
     let (options, input) = Options::read(options)?.constrained(input)?;
     let capacity = whole(capacity, || "capacity".to_owned())?;
-    let (fit, interrupted) = Watch::new(progress)?.run(py, |observer| {
+    let (plan, interrupted) = Watch::new(progress)?.run(py, |observer| {
         options.planner().observer(observer).fit(input.input(), capacity).map_err(plan_error)
     })?;
-    let (answer, plan) = match fit {
-        PlanFit::Yes(plan) => ("yes", plan),
-        PlanFit::No(plan) => ("no", plan),
-        PlanFit::Unknown(plan) => ("unknown", plan),
+    let answer = match plan.fits(capacity) {
+        Some(true) => "yes",
+        Some(false) => "no",
+        None => "unknown",
     };
     Ok((answer, Plan::new(plan, input, &options, interrupted)))
 }
