@@ -4,7 +4,7 @@ use std::path::Path;
 
 use memplan::{
     Bytes, Input, Plan, PlanError,
-    import::{ImportOptions, InPlace, Kernels, tflite::TfliteOptions},
+    import::{ImportOptions, InPlace, Kernels},
     report::{self, Change},
 };
 
@@ -13,7 +13,6 @@ use crate::{
     args::ExplainArgs,
     files::{self, wrong},
     progress::searching,
-    tflite,
 };
 
 /// The changes that make the pool of a new plan smaller; none for a plan from a file, or one of a problem.
@@ -36,7 +35,7 @@ pub(crate) fn advice(
     // A new order is one of the operators as they are read now.
     if let (Some(path), false) = (path.filter(|path| path.is_file()), args.reorder) {
         let planner = planner.lowering(args.reading.lowering().inplace(true));
-        for (option, change) in options(path, args)? {
+        for (option, change) in options(path, args) {
             let again = files::read_again(path, &args.reading, change)?;
             let Ok(again) = planner.plan(&again) else { continue };
             if again.pool_size() < plan.pool_size() {
@@ -52,7 +51,7 @@ pub(crate) fn advice(
 type Reading = Box<dyn FnOnce(ImportOptions) -> ImportOptions>;
 
 /// Options that allow outputs to share more bytes with inputs, if the kernels can do so.
-fn options(path: &Path, args: &ExplainArgs) -> Result<Vec<(String, Reading)>, Failure> {
+fn options(path: &Path, args: &ExplainArgs) -> Vec<(String, Reading)> {
     let reading = &args.reading;
     if files::is_onnx(path, reading) && reading.kernels.is_none() {
         let given = reading.profile().unwrap_or_default();
@@ -61,13 +60,12 @@ fn options(path: &Path, args: &ExplainArgs) -> Result<Vec<(String, Reading)>, Fa
             let change = move |options: ImportOptions| options.kernels(Kernels::new(profile));
             (format!("--inplace {profile}"), Box::new(change))
         };
-        return Ok(more.map(change).collect());
+        return more.map(change).collect();
     }
     let is_micro = files::is_tflite(path, reading) && !reading.is_for_interpreter();
     if is_micro && reading.kernels.is_some() && !reading.overlap {
-        let overlaps: TfliteOptions = tflite::options(path, reading)?.tflite.overlap(true);
-        let change = move |options: ImportOptions| options.tflite(overlaps);
-        return Ok(vec![("--overlap".to_owned(), Box::new(change))]);
+        let change = |options: ImportOptions| options.overlap(true);
+        return vec![("--overlap".to_owned(), Box::new(change))];
     }
-    Ok(Vec::new())
+    Vec::new()
 }

@@ -6,7 +6,7 @@ use memplan::{
     OpSequence,
     import::{
         Format, ImportOptions, Kernels,
-        tflite::{self, KernelLibrary, Runtime, ScratchSizes, Survey, TfliteError, TfliteOptions},
+        tflite::{self, KernelLibrary, Runtime, Survey, TfliteError},
     },
     report::printable,
 };
@@ -129,14 +129,8 @@ pub(crate) fn options(path: &Path, args: &InputArgs) -> Result<ImportOptions, Fa
         let words = "--overlap: the loops of the kernels for MVE are not known; omit it, or state other kernels";
         return Err(Failure::Input(words.to_owned()));
     }
-    let micro = TfliteOptions::default().kernels(library).scratch(scratch(args)?);
-    let micro = micro.overlap(args.overlap).runtime(runtime(args));
-    let profile = Kernels::new(args.profile().unwrap_or_default());
-    Ok(options.kernels(profile).tflite(micro))
-}
-
-/// Returns the scratch memory that a given file states.
-fn scratch(args: &InputArgs) -> Result<ScratchSizes, Failure> {
-    let Some(path) = &args.scratch else { return Ok(ScratchSizes::default()) };
-    ScratchSizes::read(&files::text(path, args)?).map_err(|error| about(path, error))
+    let options = options.library(library).overlap(args.overlap).runtime(runtime(args));
+    let options = options.kernels(Kernels::new(args.profile().unwrap_or_default()));
+    let Some(scratch) = &args.scratch else { return Ok(options) };
+    options.read_scratch(&files::text(scratch, args)?).map_err(|error| about(scratch, error))
 }

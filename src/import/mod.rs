@@ -110,9 +110,24 @@ pub struct ImportOptions {
     /// The device of a recording whose allocations are read, such as `cuda:0`; `None` for the one that needs the most
     /// bytes.
     pub device: Option<String>,
-    /// The options for TensorFlow Lite models.
+    /// The runtime of a TensorFlow Lite model. For the interpreter, the library, the pointer size and overlaps have no
+    /// effect.
     #[cfg(feature = "tflite")]
-    pub tflite: tflite::TfliteOptions,
+    pub runtime: tflite::Runtime,
+    /// The kernels that will run a TensorFlow Lite model.
+    #[cfg(feature = "tflite")]
+    pub library: tflite::KernelLibrary,
+    /// The bytes of a pointer where a TensorFlow Lite model runs, because some kernels keep pointers in scratch memory;
+    /// `None` for 4, as on a 32-bit processor.
+    #[cfg(feature = "tflite")]
+    pub pointer_size: Option<u64>,
+    /// True if outputs of a TensorFlow Lite model may begin below an input and overlap it, as far as the loops of the
+    /// kernels allow. A plan then works with these kernels only.
+    #[cfg(feature = "tflite")]
+    pub overlap: bool,
+    /// The scratch memory of single operators, which replaces the known needs of the kernels.
+    #[cfg(feature = "tflite")]
+    scratch: tflite::ScratchSizes,
 }
 
 /// The shape to use where two differ.
@@ -137,12 +152,58 @@ impl ImportOptions {
         self
     }
 
-    /// Sets the options for TensorFlow Lite models.
+    /// Sets the runtime of a TensorFlow Lite model.
     #[cfg(feature = "tflite")]
     #[must_use]
-    pub fn tflite(mut self, options: tflite::TfliteOptions) -> Self {
-        self.tflite = options;
+    pub fn runtime(mut self, runtime: tflite::Runtime) -> Self {
+        self.runtime = runtime;
         self
+    }
+
+    /// Sets the kernels that will run a TensorFlow Lite model.
+    #[cfg(feature = "tflite")]
+    #[must_use]
+    pub fn library(mut self, library: tflite::KernelLibrary) -> Self {
+        self.library = library;
+        self
+    }
+
+    /// Sets the bytes of a pointer where a TensorFlow Lite model runs.
+    #[cfg(feature = "tflite")]
+    #[must_use]
+    pub fn pointer_size(mut self, bytes: u64) -> Self {
+        self.pointer_size = Some(bytes);
+        self
+    }
+
+    /// Lets outputs of a TensorFlow Lite model begin below an input and overlap it.
+    #[cfg(feature = "tflite")]
+    #[must_use]
+    pub fn overlap(mut self, overlap: bool) -> Self {
+        self.overlap = overlap;
+        self
+    }
+
+    /// Reads the scratch memory of single operators of a TensorFlow Lite model from a file with a line for each: the
+    /// operator, then the bytes of each of its scratch buffers. The operator is its place in subgraph 0, such as `4`,
+    /// its subgraph and place, such as `1:4`, or a kind, such as `CONV_2D`, for all operators of that kind that have no
+    /// line of their own. Text after a `#` is a comment.
+    ///
+    /// ```
+    /// use memplan::import::ImportOptions;
+    ///
+    /// let options = ImportOptions::default().read_scratch("CONV_2D 2304  # all of them\n4 1024 16\n1:0 0")?;
+    /// assert!(ImportOptions::default().read_scratch("CONV_2D").is_err());
+    /// # Ok::<(), memplan::import::LineError>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// If a line is not an operator with sizes, or repeats an operator.
+    #[cfg(feature = "tflite")]
+    pub fn read_scratch(mut self, text: &str) -> Result<Self, LineError> {
+        self.scratch = tflite::ScratchSizes::read(text)?;
+        Ok(self)
     }
 
     /// Sets the abilities of the kernels that will run a model.

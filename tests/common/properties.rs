@@ -7,7 +7,7 @@ use memplan::{
     Input, OpSequence, Plan, PlanError, Planner, Problem, SequenceError, Strategy,
     import::{
         Format, ImportOptions, read_input, read_plan,
-        tflite::{Runtime, TfliteOptions, survey},
+        tflite::{Runtime, survey},
     },
     lower::{LoweringOptions, lower},
     problem::{ChunkId, Feature, Request},
@@ -279,9 +279,8 @@ const LARGE: usize = 2_000;
 /// that they can be read again. A plan is verified and drawn.
 pub fn bytes_are_read_or_refused(bytes: &[u8], format: Format) {
     if format == Format::Tflite {
-        let micro = TfliteOptions::default();
-        for micro in [micro.clone().runtime(Runtime::Interpreter), micro.overlap(true)] {
-            let options = ImportOptions::default().tflite(micro);
+        let options = ImportOptions::default();
+        for options in [options.clone().runtime(Runtime::Interpreter), options.overlap(true)] {
             if let Ok(survey) = survey(bytes, &options) {
                 let _ = survey.arena.own_size();
             }
@@ -319,7 +318,7 @@ fn are_read_or_refused(bytes: &[u8], format: Format, options: &ImportOptions) {
             assert_eq!(again, Input::Sequence(sequence.clone()));
             if sequence.tensors().len() <= LARGE {
                 // Pushdown plans no overlaps.
-                let overlaps = options.tflite.overlap;
+                let overlaps = options.overlap;
                 let strategy = if overlaps { Strategy::FirstFit } else { Strategy::Pushdown };
                 is_planned_rightly(&sequence, &Planner::new().strategy(strategy));
             }

@@ -8,7 +8,7 @@ use memplan::{
     export::tflite::OfflinePlan,
     import::{
         ImportOptions,
-        tflite::{ALIGNMENT, Arena, KernelLibrary, Runtime, Survey, TfliteOptions, survey},
+        tflite::{ALIGNMENT, Arena, KernelLibrary, Runtime, Survey, survey},
     },
     lower::LoweringOptions,
     verify::{Verifier, execute, verify},
@@ -39,7 +39,7 @@ fn cases() -> Vec<Case> {
         let answer = serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
         let model = file.parent().unwrap().with_file_name("models").join(format!("{name}.tflite"));
         // They were recorded on a 64-bit machine.
-        let options = ImportOptions::default().tflite(TfliteOptions::default().pointer_size(8));
+        let options = ImportOptions::default().pointer_size(8);
         let survey = survey(&fs::read(model).unwrap(), &options).unwrap();
         Case { name, survey, answer }
     };
@@ -122,8 +122,7 @@ fn the_whole_arena_is_predicted_to_the_byte() {
 #[case("variable_f32", 2_032)]
 fn the_tail_is_predicted_to_the_byte(#[case] name: &str, #[case] tail: u64) {
     let bytes = fs::read(format!("tests/models/{name}.tflite")).unwrap();
-    let options =
-        |kernels| ImportOptions::default().tflite(TfliteOptions::default().kernels(kernels));
+    let options = |kernels| ImportOptions::default().library(kernels);
     let of = |kernels| survey(&bytes, &options(kernels)).unwrap().arena.tail;
     assert_eq!(of(KernelLibrary::Reference), Some(tail));
     assert_eq!(of(KernelLibrary::CmsisNn), None);
@@ -223,8 +222,7 @@ fn the_head_is_predicted_for_other_kernels() {
         ("unet_transpose_48_i8", 73_728),
     ] {
         let Some(path) = shared_path(&format!("data/tflite/models/{name}.tflite")) else { return };
-        let options = TfliteOptions::default().kernels(KernelLibrary::CmsisNn);
-        let options = ImportOptions::default().tflite(options);
+        let options = ImportOptions::default().library(KernelLibrary::CmsisNn);
         let arena = survey(&fs::read(path).unwrap(), &options).unwrap().arena;
         assert_eq!(OfflinePlan::online(&arena).simulate(&arena).unwrap().size, head, "{name}");
     }
@@ -284,8 +282,8 @@ fn overlaps_reach_what_a_prototype_reached(
 ) {
     let Some(folder) = shared_path("data/tflite/models") else { return };
     let bytes = fs::read(folder.join(format!("{name}.tflite"))).unwrap();
-    let options = TfliteOptions::default().pointer_size(8).kernels(kernels).overlap(true);
-    let survey = survey(&bytes, &ImportOptions::default().tflite(options)).unwrap();
+    let options = ImportOptions::default().pointer_size(8).library(kernels).overlap(true);
+    let survey = survey(&bytes, &options).unwrap();
     let plan = Planner::new().alignment(ALIGNMENT).plan(&survey.sequence).unwrap();
     let found = (verify(&survey.sequence, &plan), execute(&survey.sequence, &plan));
     assert_eq!(found, (vec![], vec![]), "{name}");
@@ -315,8 +313,8 @@ fn overlaps_reach_what_a_prototype_reached(
 fn the_arena_of_the_interpreter_is_predicted(#[case] name: &str, #[case] size: u64) {
     let Some(folder) = shared_path("data/tflite/models") else { return };
     let bytes = fs::read(folder.join(format!("{name}.tflite"))).unwrap();
-    let options = TfliteOptions::default().runtime(Runtime::Interpreter);
-    let survey = survey(&bytes, &ImportOptions::default().tflite(options)).unwrap();
+    let options = ImportOptions::default().runtime(Runtime::Interpreter);
+    let survey = survey(&bytes, &options).unwrap();
     assert_eq!(survey.arena.own_size(), Ok(size));
     // With the strategy of its planner, and with the best one, the plan is no larger than the arena
     // of the interpreter.

@@ -4,10 +4,7 @@ use memplan::{
     OpSequence, Planner, Strategy,
     import::{
         ImportOptions, InPlace, Kernels,
-        tflite::{
-            ALIGNMENT, KernelLibrary, Runtime, ScratchSizes, Survey, TfliteError, TfliteOptions,
-            read, survey,
-        },
+        tflite::{ALIGNMENT, KernelLibrary, Runtime, Survey, TfliteError, read, survey},
     },
     sequence::{Dependency, Origin, Overwrite, TensorType},
     verify::{execute, verify},
@@ -70,8 +67,8 @@ fn a_model_becomes_a_sequence() {
 }
 
 fn for_interpreter(subgraphs: &[Subgraph]) -> Survey {
-    let options = TfliteOptions::default().runtime(Runtime::Interpreter);
-    survey(&model(subgraphs), &ImportOptions::default().tflite(options)).unwrap()
+    let options = ImportOptions::default().runtime(Runtime::Interpreter);
+    survey(&model(subgraphs), &options).unwrap()
 }
 
 #[test]
@@ -170,8 +167,7 @@ fn a_called_subgraph_that_reads_a_tensor_before_it_is_made_is_an_error() {
         outputs: vec![2],
         operators: vec![(code::IF, vec![0, 1], vec![2], vec![Field::Int(1), Field::Int(1)])],
     };
-    let options = TfliteOptions::default().runtime(Runtime::Interpreter);
-    let options = ImportOptions::default().tflite(options);
+    let options = ImportOptions::default().runtime(Runtime::Interpreter);
     let error = survey(&model(&[main, called]), &options).unwrap_err();
     assert!(error.to_string().contains("subgraph 1"), "{error}");
 }
@@ -231,8 +227,8 @@ fn operators_that_the_runtime_lacks_are_named(
     tensors.push(output);
     let bytes = model(&[single(code, tensors, vec![])]);
     assert_eq!(surveyed(&bytes).unsupported.join(", "), expected);
-    let interpreter = TfliteOptions::default().runtime(Runtime::Interpreter);
-    let found = survey(&bytes, &ImportOptions::default().tflite(interpreter)).unwrap();
+    let interpreter = ImportOptions::default().runtime(Runtime::Interpreter);
+    let found = survey(&bytes, &interpreter).unwrap();
     assert_eq!(found.unsupported, [""; 0]);
 }
 
@@ -337,8 +333,7 @@ fn the_kernels_decide_what_works_in_place() {
         ["b", "y"].map(|name| shares(&sequence, name))
     };
     let profile = |profile| ImportOptions::default().kernels(Kernels::new(profile));
-    let library =
-        |kernels| ImportOptions::default().tflite(TfliteOptions::default().kernels(kernels));
+    let library = |kernels| ImportOptions::default().library(kernels);
     assert_eq!(over(profile(InPlace::Elementwise)), ["over a", ""]);
     assert_eq!(over(profile(InPlace::None)), ["", ""]);
     assert_eq!(over(library(KernelLibrary::CmsisNn)), ["over a", "over d"]);
@@ -427,10 +422,7 @@ fn names_are_unique_and_unused_tensors_take_room() {
 
 #[test]
 fn scratch_memory_can_be_stated() {
-    let scratch = |text: &str| {
-        let scratch = ScratchSizes::read(text).unwrap();
-        ImportOptions::default().tflite(TfliteOptions::default().scratch(scratch))
-    };
+    let scratch = |text: &str| ImportOptions::default().read_scratch(text).unwrap();
     let bytes = model(&[chain()]);
     let sizes = |text: &str| -> Vec<(String, u64)> {
         let arena = survey(&bytes, &scratch(text)).unwrap().arena;
@@ -447,7 +439,8 @@ fn scratch_memory_can_be_stated() {
         "subgraph 0, operator 7: sizes of scratch memory are given for it, but it does not exist"
     );
     assert!(error("TANH 1").starts_with("kind 'TANH': sizes of scratch memory are given for it"));
-    let malformed = |text: &str| ScratchSizes::read(text).unwrap_err().to_string();
+    let malformed =
+        |text: &str| ImportOptions::default().read_scratch(text).unwrap_err().to_string();
     assert!(
         malformed("\nCONV_2D").starts_with("line 2: 'CONV_2D' is not an operator with the bytes")
     );
@@ -476,7 +469,7 @@ fn kernels_take_scratch_memory(
     let weights = Tensor { data: vec![1; 4], ..tensor("w", INT8, &weights) };
     let tensors = vec![tensor("x", INT8, &input), weights, tensor("y", INT8, &output)];
     let bytes = model(&[single(code, tensors, options)]);
-    let options = ImportOptions::default().tflite(TfliteOptions::default().kernels(kernels));
+    let options = ImportOptions::default().library(kernels);
     let arena = survey(&bytes, &options).unwrap().arena;
     let scratch = arena.buffers.iter().filter(|buffer| buffer.tensor.is_none());
     assert_eq!(scratch.map(|buffer| buffer.size).collect::<Vec<_>>(), expected);
@@ -514,8 +507,8 @@ fn kernels_allow_overlaps(
     options[0] = Field::Byte(padding);
     let bytes = model(&[single(code, tensors, options)]);
     let found = |overlap: bool| {
-        let options = TfliteOptions::default().kernels(kernels).overlap(overlap);
-        let sequence = read(&bytes, &ImportOptions::default().tflite(options)).unwrap();
+        let options = ImportOptions::default().library(kernels).overlap(overlap);
+        let sequence = read(&bytes, &options).unwrap();
         let shared = shares(&sequence, "y");
         let plan = Planner::new().alignment(ALIGNMENT).plan(&sequence).unwrap();
         assert_eq!((verify(&sequence, &plan), execute(&sequence, &plan)), (vec![], vec![]));
@@ -535,8 +528,8 @@ fn pools_overlap(#[case] kernels: KernelLibrary, #[case] code: i32, #[case] expe
     let int = Field::Int;
     let options = vec![Field::Byte(1), int(2), int(2), int(2), int(2)];
     let bytes = model(&[single(code, tensors, options)]);
-    let options = TfliteOptions::default().kernels(kernels).overlap(true);
-    let sequence = read(&bytes, &ImportOptions::default().tflite(options)).unwrap();
+    let options = ImportOptions::default().library(kernels).overlap(true);
+    let sequence = read(&bytes, &options).unwrap();
     assert_eq!(shares(&sequence, "y"), expected);
 }
 

@@ -4,7 +4,7 @@ use memplan::{
     Planner,
     import::{
         ImportOptions,
-        tflite::{Runtime, Survey, TfliteError, TfliteOptions, survey},
+        tflite::{Runtime, Survey, TfliteError, survey},
     },
     sequence::SizeBasis,
     verify::verify,
@@ -17,7 +17,7 @@ use crate::flatbuffer::{
 use Field::{Absent, Byte, Int, Ints};
 
 fn interpreter() -> ImportOptions {
-    ImportOptions::default().tflite(TfliteOptions::default().runtime(Runtime::Interpreter))
+    ImportOptions::default().runtime(Runtime::Interpreter)
 }
 
 fn micro() -> ImportOptions {

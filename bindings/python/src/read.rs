@@ -6,10 +6,7 @@ use memplan::{
     Input,
     baselines::onnxruntime::MemoryPattern,
     export::tflite::OfflinePlan,
-    import::{
-        Format, ImportOptions, Kernels, Trust, read_input,
-        tflite::{TfliteOptions, survey},
-    },
+    import::{Format, ImportOptions, Kernels, Trust, read_input, tflite::survey},
 };
 use pyo3::{IntoPyObjectExt, prelude::*};
 
@@ -106,15 +103,15 @@ pub(crate) fn read(
     options.values.extend(values.map(|values| values.0).unwrap_or_default());
     options.states.extend(states.unwrap_or_default());
     options = options.keep(keep.unwrap_or_default());
-    let mut micro = TfliteOptions::default();
     if let Some(scratch) = scratch {
         options = options.workspaces(scratch.workspaces());
         if format == Format::Tflite {
-            micro = micro.scratch(scratch.sizes().map_err(|error| about(error.to_string()))?);
+            options =
+                options.read_scratch(&scratch.lines()).map_err(|error| about(error.to_string()))?;
         }
     }
     if let Some(kernels) = kernels {
-        micro = micro.kernels(kernels.parse().map_err(about)?);
+        options = options.library(kernels.parse().map_err(about)?);
     }
     match runtime {
         Some("onnxruntime") if format != Format::Onnx => {
@@ -127,10 +124,9 @@ pub(crate) fn read(
             ));
         }
         Some("onnxruntime") => options = options.kernels(Kernels::onnxruntime()),
-        Some(runtime) => micro = micro.runtime(runtime.parse().map_err(about)?),
+        Some(runtime) => options = options.runtime(runtime.parse().map_err(about)?),
         None => {}
     }
-    options = options.tflite(micro);
     match trust {
         None => {}
         Some("inference") => options = options.trust(Trust::Inference),
@@ -145,7 +141,7 @@ pub(crate) fn read(
             let survey = survey(&bytes, &options).map_err(|error| about(error.to_string()))?;
             let present = OfflinePlan::right(&bytes, &survey);
             let arena = survey.arena;
-            let model = Model { arena, kernels: options.tflite.kernels, present };
+            let model = Model { arena, kernels: options.library, present };
             return Ok((Input::Sequence(survey.sequence), Some(model)));
         }
         let input = read_input(&bytes, format, &options);

@@ -6,12 +6,15 @@ use std::collections::HashSet;
 use crate::{
     Bytes, Step,
     baselines::tflite::{Record, RecordError, Records, cpu_arena, micro},
-    import::tflite::{
-        Runtime, TfliteError, TfliteOptions,
-        model::{Model, OperatorAt, Tensor, tensor_place, wrong},
-        ops::{self, Op},
-        tail::Tail,
-        walk::Event,
+    import::{
+        ImportOptions,
+        tflite::{
+            Runtime, TfliteError,
+            model::{Model, OperatorAt, Tensor, tensor_place, wrong},
+            ops::{self, Op},
+            tail::Tail,
+            walk::Event,
+        },
     },
 };
 
@@ -100,7 +103,7 @@ pub(super) struct Scratch {
 }
 
 impl Scratch {
-    pub(super) fn of(model: &Model, options: &TfliteOptions) -> Result<Self, TfliteError> {
+    pub(super) fn of(model: &Model, options: &ImportOptions) -> Result<Self, TfliteError> {
         check_stated(model, options)?;
         let mut unknown = Vec::new();
         let mut sizes = Vec::new();
@@ -116,7 +119,7 @@ impl Scratch {
                     // The interpreter has other kernels.
                     (None, _) if options.runtime == Runtime::Interpreter => Vec::new(),
                     (None, Some(row)) => {
-                        row.scratch_of(&op, options.kernels, options.pointer_size)?
+                        row.scratch_of(&op, options.library, options.pointer_size.unwrap_or(4))?
                     }
                     (None, None) => {
                         if model.is_custom(op.operator) || kind.starts_with("BUILTIN_") {
@@ -137,7 +140,7 @@ impl Scratch {
 }
 
 /// Checks that every operator that a file of scratch sizes names exists.
-fn check_stated(model: &Model, options: &TfliteOptions) -> Result<(), TfliteError> {
+fn check_stated(model: &Model, options: &ImportOptions) -> Result<(), TfliteError> {
     for (subgraph, operator) in options.scratch.places() {
         let of = model.subgraphs.get(subgraph).map_or(0, |subgraph| subgraph.operators.len());
         if operator >= of {

@@ -43,7 +43,8 @@ mod walk;
 
 pub use arena::{Arena, ArenaBuffer};
 pub use error::TfliteError;
-pub use options::{ALIGNMENT, KernelLibrary, Runtime, ScratchSizes, TfliteOptions};
+pub(super) use options::ScratchSizes;
+pub use options::{ALIGNMENT, KernelLibrary, Runtime};
 pub use shapes::OpenShape;
 pub use tail::TAIL_RELEASE;
 
@@ -81,7 +82,7 @@ pub struct Survey {
 }
 
 /// The operators that the runtime cannot load or run.
-fn unsupported(model: &Model, options: &TfliteOptions) -> Vec<String> {
+fn unsupported(model: &Model, options: &ImportOptions) -> Vec<String> {
     if options.runtime != Runtime::Micro {
         return Vec::new();
     }
@@ -130,7 +131,7 @@ pub fn read(bytes: &[u8], options: &ImportOptions) -> Result<OpSequence, TfliteE
 pub fn survey(bytes: &[u8], options: &ImportOptions) -> Result<Survey, TfliteError> {
     let file = File::new(bytes)?;
     let mut model = Model::read(&file)?;
-    if model.has_data_behind && options.tflite.runtime == Runtime::Micro {
+    if model.has_data_behind && options.runtime == Runtime::Micro {
         return Err(TfliteError::Unsupported {
             place: "the model".to_owned(),
             what: "its weights lie behind the tables of the file, where TensorFlow Lite Micro reads none".to_owned(),
@@ -140,16 +141,16 @@ pub fn survey(bytes: &[u8], options: &ImportOptions) -> Result<Survey, TfliteErr
     let events = walk::events(&model)?;
     let mut names = Names::of(&model);
     let taken_inputs = shapes::infer(&mut model, &names, options)?;
-    if options.tflite.runtime == Runtime::Interpreter {
+    if options.runtime == Runtime::Interpreter {
         interpreter::set_apart(&mut model);
     }
-    let unsupported = unsupported(&model, &options.tflite);
-    let scratch = Scratch::of(&model, &options.tflite)?;
-    let runtime = options.tflite.runtime;
+    let unsupported = unsupported(&model, options);
+    let scratch = Scratch::of(&model, options)?;
+    let runtime = options.runtime;
     let (arena, shares) = match runtime {
         Runtime::Micro => {
             let mut arena = Arena::of(&model, &events, &scratch, &mut names)?;
-            arena.set_tail(tail::tail(&model, &scratch, &options.tflite));
+            arena.set_tail(tail::tail(&model, &scratch, options));
             (arena, None)
         }
         Runtime::Interpreter => (
@@ -162,9 +163,9 @@ pub fn survey(bytes: &[u8], options: &ImportOptions) -> Result<Survey, TfliteErr
     let emitter = emit::Emitter {
         model: &model,
         names: &names,
-        library: options.tflite.kernels,
+        library: options.library,
         kernels: &options.kernels,
-        overlap: options.tflite.overlap,
+        overlap: options.overlap,
         shares,
         builder: OpSequence::builder(),
         reasons: BTreeMap::new(),

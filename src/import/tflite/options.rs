@@ -121,100 +121,16 @@ impl FromStr for KernelLibrary {
     }
 }
 
-/// The options of the reader of TensorFlow Lite models.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct TfliteOptions {
-    /// The runtime. For the interpreter, the kernels, the pointer size and overlaps have no effect.
-    pub runtime: Runtime,
-    /// The kernels that will run the model.
-    pub kernels: KernelLibrary,
-    /// The bytes of a pointer where it runs; some kernels keep pointers in scratch memory.
-    pub pointer_size: Bytes,
-    /// The scratch memory of single operators, which replaces the known needs of the kernels.
-    pub scratch: ScratchSizes,
-    /// True if outputs may begin below an input and overlap it, as far as the loops of the kernels allow.
-    pub overlap: bool,
-}
-
-impl Default for TfliteOptions {
-    /// TensorFlow Lite Micro with the reference kernels, on a 32-bit processor.
-    fn default() -> Self {
-        Self {
-            runtime: Runtime::default(),
-            kernels: KernelLibrary::default(),
-            pointer_size: 4,
-            scratch: ScratchSizes::default(),
-            overlap: false,
-        }
-    }
-}
-
-impl TfliteOptions {
-    /// Sets the runtime.
-    #[must_use]
-    pub fn runtime(mut self, runtime: Runtime) -> Self {
-        self.runtime = runtime;
-        self
-    }
-
-    /// Sets the kernels that will run the model.
-    #[must_use]
-    pub fn kernels(mut self, kernels: KernelLibrary) -> Self {
-        self.kernels = kernels;
-        self
-    }
-
-    /// Sets the bytes of a pointer.
-    #[must_use]
-    pub fn pointer_size(mut self, bytes: Bytes) -> Self {
-        self.pointer_size = bytes;
-        self
-    }
-
-    /// Lets outputs begin below an input and overlap it, as far as the loops of the kernels allow. A plan
-    /// then works with these kernels only.
-    #[must_use]
-    pub fn overlap(mut self, overlap: bool) -> Self {
-        self.overlap = overlap;
-        self
-    }
-
-    /// Sets the scratch memory of single operators.
-    #[must_use]
-    pub fn scratch(mut self, scratch: ScratchSizes) -> Self {
-        self.scratch = scratch;
-        self
-    }
-}
-
 /// The scratch buffers of single operators, for kernels that memplan does not know.
-///
-/// ```
-/// use memplan::import::tflite::ScratchSizes;
-///
-/// let scratch = ScratchSizes::read("CONV_2D 2304  # all of them\n4 1024 16\n1:0 0")?;
-/// assert_eq!(scratch.of("CONV_2D", 0, 7), Some(&[2304][..]));
-/// assert_eq!(scratch.of("SOFTMAX", 0, 4), Some(&[1024, 16][..]));
-/// assert_eq!(scratch.of("CONV_2D", 1, 0), Some(&[0][..]));
-/// # Ok::<(), memplan::import::LineError>(())
-/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ScratchSizes {
+pub(crate) struct ScratchSizes {
     kinds: BTreeMap<Box<str>, Vec<Bytes>>,
     places: BTreeMap<(usize, usize), Vec<Bytes>>,
 }
 
 impl ScratchSizes {
-    /// Reads a file with a line for each operator: the operator, then the bytes of each of its
-    /// scratch buffers. The operator is its place in subgraph 0, such as `4`, its subgraph and place,
-    /// such as `1:4`, or a kind, such as `CONV_2D`, for all operators of that kind that have no line of
-    /// their own. Text after a `#` is a comment.
-    ///
-    /// # Errors
-    ///
-    /// If a line is not an operator with sizes, or repeats an operator.
-    pub fn read(text: &str) -> Result<Self, LineError> {
+    /// Reads the lines of [`ImportOptions::read_scratch`](crate::import::ImportOptions::read_scratch).
+    pub(crate) fn read(text: &str) -> Result<Self, LineError> {
         let mut sizes = Self::default();
         for (line, text) in (1..).zip(text.lines()) {
             let mut words = text.split('#').next().unwrap_or("").split_whitespace();
@@ -245,8 +161,7 @@ impl ScratchSizes {
     }
 
     /// The scratch buffers of an operator in bytes, if they are stated.
-    #[must_use]
-    pub fn of(&self, kind: &str, subgraph: usize, place: usize) -> Option<&[Bytes]> {
+    pub(crate) fn of(&self, kind: &str, subgraph: usize, place: usize) -> Option<&[Bytes]> {
         self.places.get(&(subgraph, place)).or_else(|| self.kinds.get(kind)).map(Vec::as_slice)
     }
 
@@ -258,5 +173,19 @@ impl ScratchSizes {
     /// The kinds that have a line.
     pub(crate) fn kinds(&self) -> impl Iterator<Item = &str> {
         self.kinds.keys().map(AsRef::as_ref)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ScratchSizes;
+
+    #[test]
+    fn places_go_before_kinds() {
+        let text = "CONV_2D 2304  # all of them\n4 1024 16\n1:0 0";
+        let scratch = ScratchSizes::read(text).unwrap();
+        assert_eq!(scratch.of("CONV_2D", 0, 7), Some(&[2304][..]));
+        assert_eq!(scratch.of("SOFTMAX", 0, 4), Some(&[1024, 16][..]));
+        assert_eq!(scratch.of("CONV_2D", 1, 0), Some(&[0][..]));
     }
 }

@@ -5,11 +5,14 @@ use std::collections::BTreeMap;
 
 use crate::{
     Bytes,
-    import::tflite::{
-        ALIGNMENT, KernelLibrary, TfliteOptions,
-        arena::Scratch,
-        model::{Model, OperatorAt, Tensor},
-        ops::{self, Op},
+    import::{
+        ImportOptions,
+        tflite::{
+            ALIGNMENT, KernelLibrary,
+            arena::Scratch,
+            model::{Model, OperatorAt, Tensor},
+            ops::{self, Op},
+        },
     },
 };
 
@@ -82,8 +85,8 @@ impl Tail {
 }
 
 /// The tail of a model; `None` if the kernels are not the reference kernels, or one of them is not known.
-pub(super) fn tail(model: &Model, scratch: &Scratch, options: &TfliteOptions) -> Option<Tail> {
-    if options.kernels != KernelLibrary::Reference {
+pub(super) fn tail(model: &Model, scratch: &Scratch, options: &ImportOptions) -> Option<Tail> {
+    if options.library != KernelLibrary::Reference {
         return None;
     }
     let places = || {

@@ -67,7 +67,7 @@ pub(super) fn infer(
     if !open.is_empty() {
         return Err(TfliteError::OpenShapes { open });
     }
-    apply(model, facts, &bases, options.tflite.runtime)?;
+    apply(model, facts, &bases, options.runtime)?;
     Ok(taken)
 }
 

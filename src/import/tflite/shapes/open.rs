@@ -95,7 +95,7 @@ impl Inference<'_, '_> {
     }
 
     fn is_micro(&self) -> bool {
-        self.options.tflite.runtime == Runtime::Micro
+        self.options.runtime == Runtime::Micro
     }
 
     /// The shape of an input of the model, as the caller or the file states it. A first size of 1 is taken for
