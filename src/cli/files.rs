@@ -14,7 +14,7 @@ use std::{
 use memplan::{
     Bytes, Input, Plan, Problem,
     import::{
-        self, Format, ImportError, ImportOptions, InPlace, Kernels, Workspaces,
+        self, Format, ImportError, ImportOptions, InPlace, Kernels,
         onnx::{OnnxError, Survey},
         recording::Recording,
     },
@@ -362,9 +362,8 @@ fn options(path: &Path, args: &InputArgs) -> Result<ImportOptions, Failure> {
     let Some(scratch) = args.scratch.as_ref().filter(|_| is_onnx(path, args)) else {
         return Ok(options.kernels(kernels(args)?));
     };
-    let workspaces = Workspaces::read(&text(scratch, args)?);
-    let workspaces = workspaces.map_err(|error| about(scratch, error))?;
-    Ok(options.kernels(kernels(args)?).workspaces(workspaces))
+    let options = options.kernels(kernels(args)?);
+    options.read_workspaces(&text(scratch, args)?).map_err(|error| about(scratch, error))
 }
 
 /// Reads a file of text that an option names.

@@ -29,7 +29,6 @@ pub use in_place::InPlace;
 pub(crate) use in_place::NotInPlace;
 pub use kernels::Kernels;
 pub use line_error::LineError;
-pub use workspaces::Workspaces;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -97,8 +96,9 @@ pub struct ImportOptions {
     pub states: BTreeMap<String, String>,
     /// Tensors, by name, that keep their memory to the end, as outputs do.
     pub kept: BTreeSet<String>,
-    /// The scratch memory of operators of an ONNX model.
-    pub workspaces: Workspaces,
+    /// The scratch memory of operators of an ONNX model in bytes, by their names, or by types for all operators of that
+    /// type that are not named.
+    pub workspaces: BTreeMap<Box<str>, u64>,
     /// The shape to use where a declared shape differs from the one that follows from the inputs;
     /// `None` rejects such a model.
     pub trust: Option<Trust>,
@@ -255,11 +255,32 @@ impl ImportOptions {
         self
     }
 
-    /// Sets the scratch memory of operators of an ONNX model.
+    /// Sets the scratch memory of an operator of an ONNX model, or of all operators of a type.
     #[must_use]
-    pub fn workspaces(mut self, workspaces: Workspaces) -> Self {
-        self.workspaces = workspaces;
+    pub fn workspace(mut self, operator: impl Into<Box<str>>, bytes: u64) -> Self {
+        self.workspaces.insert(operator.into(), bytes);
         self
+    }
+
+    /// Reads the scratch memory of operators of an ONNX model from a file with a line for each: its name, or a type for
+    /// all operators of that type that have no line of their own, then its scratch memory in bytes. Text from a `#` at
+    /// the beginning of a word on is a comment.
+    ///
+    /// ```
+    /// use memplan::import::ImportOptions;
+    ///
+    /// let text = "Conv 2304  # all of them\n/layer1/Conv 4096";
+    /// let options = ImportOptions::default().read_workspaces(text)?;
+    /// assert_eq!((options.workspaces["Conv"], options.workspaces["/layer1/Conv"]), (2304, 4096));
+    /// # Ok::<(), memplan::import::LineError>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// If a line is not an operator with a size, or repeats an operator.
+    pub fn read_workspaces(mut self, text: &str) -> Result<Self, LineError> {
+        self.workspaces = workspaces::read(text)?;
+        Ok(self)
     }
 
     /// Makes outputs copies that could be views of an input.

@@ -4,7 +4,7 @@ use crate::onnx_text::{OPSET, graph, model};
 use memplan::{
     OpSequence, Plan, Planner,
     import::{
-        ImportOptions, Workspaces,
+        ImportOptions,
         onnx::{OnnxError, read},
     },
     lower::LoweringOptions,
@@ -110,15 +110,14 @@ fn a_growing_cache_needs_no_copy_if_tokens_come_first(#[case] text: &str, #[case
 /// By its name or, for all of a type that have no line of their own, by its type.
 #[test]
 fn operators_have_the_scratch_memory_that_is_stated() {
-    let workspaces = Workspaces::default().operator("MatMul", 4096).operator("Softmax", 64);
-    let sequence = import(CACHE, &options().workspaces(workspaces)).unwrap();
+    let stated = options().workspace("MatMul", 4096).workspace("Softmax", 64);
+    let sequence = import(CACHE, &stated).unwrap();
     let of = |kind: &str| {
         let of_kind = sequence.operators().iter().filter(|node| &*node.kind == kind);
         of_kind.map(|node| node.workspace).collect::<Vec<_>>()
     };
     assert_eq!((of("MatMul"), of("Softmax"), of("Relu")), (vec![4096; 2], vec![64], vec![0]));
-    let workspaces = Workspaces::default().operator("Conv", 1);
-    let error = import(CACHE, &options().workspaces(workspaces)).unwrap_err().to_string();
+    let error = import(CACHE, &options().workspace("Conv", 1)).unwrap_err().to_string();
     assert!(
         error.starts_with("no operator of the model has the name or the type 'Conv'"),
         "{error}"

@@ -2,7 +2,6 @@
 
 use std::fmt::Write;
 
-use memplan::import::Workspaces;
 use pyo3::{
     prelude::*,
     types::{PyMapping, PyString, PyTuple},
@@ -62,11 +61,10 @@ impl<'py> FromPyObject<'_, 'py> for Scratch {
 
 impl Scratch {
     /// For an ONNX model, where the buffers of an operator are one.
-    pub(crate) fn workspaces(&self) -> Workspaces {
-        let each = self.0.iter().map(|(operator, sizes)| {
-            (&**operator, sizes.iter().copied().fold(0, u64::saturating_add))
-        });
-        each.fold(Workspaces::default(), |all, (operator, bytes)| all.operator(operator, bytes))
+    pub(crate) fn workspaces(&self) -> impl Iterator<Item = (Box<str>, u64)> {
+        self.0.iter().map(|(operator, sizes)| {
+            (operator.as_str().into(), sizes.iter().copied().fold(0, u64::saturating_add))
+        })
     }
 
     /// For a TensorFlow Lite model: a line for each operator.

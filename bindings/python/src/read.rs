@@ -104,7 +104,7 @@ pub(crate) fn read(
     options.states.extend(states.unwrap_or_default());
     options = options.keep(keep.unwrap_or_default());
     if let Some(scratch) = scratch {
-        options = options.workspaces(scratch.workspaces());
+        options.workspaces.extend(scratch.workspaces());
         if format == Format::Tflite {
             options =
                 options.read_scratch(&scratch.lines()).map_err(|error| about(error.to_string()))?;

@@ -64,8 +64,8 @@ impl<'a> Context<'a> {
             let inputs = names.filter(|name| !is_weight(name)).map(str::to_owned).collect();
             return Err(OnnxError::UnknownTensor { name: name.clone(), inputs });
         }
-        if let Some(name) = options.workspaces.stated().find(|name| !has_operator(graph, name)) {
-            return Err(OnnxError::UnknownOperator { name: name.to_owned() });
+        if let Some(name) = options.workspaces.keys().find(|name| !has_operator(graph, name)) {
+            return Err(OnnxError::UnknownOperator { name: name.to_string() });
         }
         for (tensor, name) in &options.types {
             element_type(tensor, name)?;
@@ -128,7 +128,8 @@ impl<'a> Context<'a> {
 
     /// The scratch memory of an operator.
     pub(crate) fn workspace(&self, node: Node) -> Bytes {
-        self.options.workspaces.of(node.name(), node.kind())
+        let stated = &self.options.workspaces;
+        stated.get(node.name()).or_else(|| stated.get(node.kind())).copied().unwrap_or(0)
     }
 
     /// The shape to use where a declared shape differs from the inferred one.
