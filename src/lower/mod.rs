@@ -45,8 +45,7 @@ pub(crate) use ties::{
 
 /// The place of a tensor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum LoweredPlace {
+pub(crate) enum LoweredPlace {
     /// In a chunk of the pool, at an offset in bytes.
     Chunk {
         /// The chunk.
@@ -93,25 +92,49 @@ pub struct Lowered {
     /// The chunks. The label of a chunk is the name of the tensor that it was made for.
     pub problem: Problem,
     /// The place of each tensor, by [`TensorId`].
-    pub places: Vec<LoweredPlace>,
+    pub(crate) places: Vec<LoweredPlace>,
     /// The requests to overwrite and to gather that were not accepted.
-    pub refused: Vec<RejectedTie>,
+    pub(crate) refused: Vec<RejectedTie>,
     /// The runs of chunks whose bytes are needed for different times.
     pub(crate) runs: Vec<ByteRun>,
 }
 
 /// A request to overwrite, or to gather, that was not accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct RejectedTie {
+pub(crate) struct RejectedTie {
     /// The output that would have been written over the input, or around it.
-    pub output: TensorId,
+    pub(crate) output: TensorId,
     /// The input.
-    pub input: TensorId,
+    pub(crate) input: TensorId,
     /// The reason why it was not accepted.
-    pub reason: RejectReason,
+    pub(crate) reason: RejectReason,
     /// Another tensor of the operator that shares bytes with the input, for [`RejectReason::Alias`].
-    pub alias: Option<TensorId>,
+    pub(crate) alias: Option<TensorId>,
+}
+
+impl Lowered {
+    /// The chunk that a tensor lies in, and the offset from the chunk's start in bytes; `None` if the tensor lies
+    /// outside the pool or has no bytes.
+    ///
+    /// # Panics
+    ///
+    /// If the id belongs to another sequence with more tensors.
+    #[must_use]
+    pub fn chunk_of(&self, tensor: TensorId) -> Option<(ChunkId, Bytes)> {
+        match self.places[tensor.index()] {
+            LoweredPlace::Chunk { chunk, offset } => Some((chunk, offset)),
+            LoweredPlace::Supplied { .. } | LoweredPlace::Nowhere => None,
+        }
+    }
+
+    /// The requests to overwrite and to gather that were not accepted: the output that would have been written over the
+    /// input or around it, the input, and the reason.
+    #[must_use]
+    pub fn refused(
+        &self,
+    ) -> impl ExactSizeIterator<Item = (TensorId, TensorId, RejectReason)> + '_ {
+        self.refused.iter().map(|refused| (refused.output, refused.input, refused.reason))
+    }
 }
 
 /// Lowers a sequence to a problem, with alignment 1 and no padding.

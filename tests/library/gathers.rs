@@ -7,7 +7,7 @@ use memplan::{
     TensorPlace,
     lower::{LoweringOptions, lower},
     plan::Scope,
-    problem::{Part, Pool, PoolId, RejectReason},
+    problem::{ChunkId, Part, Pool, PoolId, RejectReason},
     sequence::SequenceBuilder,
     verify::{Violation, execute, verify},
 };
@@ -43,11 +43,10 @@ fn recorded_sequences_are_gathered_alike() {
             "{name}"
         );
         let mut refused: Vec<(String, String, String)> = lowered
-            .refused
-            .iter()
-            .map(|refused| {
+            .refused()
+            .map(|(output, input, reason)| {
                 let tensor = |id| sequence.tensor(id).name.to_string();
-                (tensor(refused.output), tensor(refused.input), format!("{:?}", refused.reason))
+                (tensor(output), tensor(input), format!("{reason:?}"))
             })
             .collect();
         let mut expected: Vec<(String, String, String)> = case["refused"]
@@ -162,9 +161,8 @@ fn gathers_are_honoured_or_refused(
     let lowered = lower(&sequence, LoweringOptions::default()).unwrap();
     let name = |id| &*sequence.tensor(id).name;
     let refused: Vec<_> = lowered
-        .refused
-        .iter()
-        .map(|refused| (name(refused.output), name(refused.input), refused.reason))
+        .refused()
+        .map(|(output, input, reason)| (name(output), name(input), reason))
         .collect();
     assert_eq!(refused, expected);
     for strategy in Strategy::ALL {
@@ -185,7 +183,10 @@ fn a_gather_that_costs_memory_is_refused() {
     operator(&mut sequence, &["d", "a"], Output::new("e", 16).overwrites("a"));
     let sequence = sequence.build().unwrap();
     let lowered = lower(&sequence, LoweringOptions::default()).unwrap();
-    assert_eq!(lowered.refused[0].reason, RejectReason::LargerBound);
+    let id = |name: &str| sequence.tensor_id(name).unwrap();
+    let refused: Vec<_> = lowered.refused().collect();
+    assert_eq!(refused[0], (id("c"), id("a"), RejectReason::LargerBound));
+    assert_eq!(lowered.chunk_of(id("c")), Some((ChunkId(1), 0)));
     assert_eq!(lowered.problem.lower_bound(), 33);
     assert!(lowered.problem.is_unconstrained());
 }

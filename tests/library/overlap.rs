@@ -74,7 +74,7 @@ fn no_other_overlap_takes_the_place_of_one_that_saves_nothing() {
         .unwrap();
     let lowered = lower(&sequence, LoweringOptions::default()).unwrap();
     let reason = RejectReason::SavesNothing;
-    assert!(lowered.refused.iter().any(|refused| refused.reason == reason));
+    assert!(lowered.refused().any(|(.., refused)| refused == reason));
     let plan = Planner::new().plan(&sequence).unwrap();
     let over: Vec<_> = plan.chunks().iter().filter(|chunk| chunk.overwrites.is_some()).collect();
     assert_eq!((plan.pool_size(), over.len(), &*over[0].name), (120, 1, "d"));
@@ -170,7 +170,7 @@ fn refusal(
     let lowered = lower(&sequence, LoweringOptions::default()).unwrap();
     let plan = Planner::new().plan(&sequence).unwrap();
     assert_eq!((verify(&sequence, &plan), execute(&sequence, &plan)), (vec![], vec![]));
-    lowered.refused.first().map(|refused| refused.reason)
+    lowered.refused().next().map(|(.., reason)| reason)
 }
 
 fn over(size: u64, below: u64) -> Operator {

@@ -190,7 +190,7 @@ fn an_input_that_another_stream_reads_is_not_overwritten(
             continue;
         }
         let refused: Vec<RejectReason> =
-            lowered.unwrap().refused.iter().map(|one| one.reason).collect();
+            lowered.unwrap().refused().map(|(.., reason)| reason).collect();
         assert_eq!(refused, refusal.into_iter().collect::<Vec<_>>());
         let plan = Planner::new().plan(&sequence).unwrap();
         assert_eq!(verify(&sequence, &plan), []);
@@ -258,7 +258,7 @@ fn inputs_made_on_two_streams_are_gathered_in_place(
 ) {
     let sequence = concat_on_two_streams(read, write);
     let lowered = lower(&sequence, LoweringOptions::default()).unwrap();
-    let refused: Vec<RejectReason> = lowered.refused.iter().map(|one| one.reason).collect();
+    let refused: Vec<RejectReason> = lowered.refused().map(|(.., reason)| reason).collect();
     let expected: Vec<RejectReason> = refusals.to_vec();
     assert_eq!(refused, expected);
     assert_eq!(lowered.problem.parts().len(), parts);
