@@ -9,8 +9,7 @@
 use std::{collections::HashMap, error::Error, ops::Range};
 
 use memplan::{
-    InputMemory, OpSequence, Operator, Output, OutputMemory, Planner, RuntimePlace,
-    sequence::TensorId,
+    InputMemory, OpSequence, Operator, Output, OutputMemory, Planner, sequence::TensorId,
 };
 
 /// Images are squares whose sides have this many pixels.
@@ -239,7 +238,7 @@ fn run_in_pool(network: &Network, image: &[f32]) -> Result<(Vec<f32>, usize), Bo
             OutputMemory::View | OutputMemory::Supplied { .. } => {}
         }
     }
-    let RuntimePlace::Pool(range) = placement.tensor(network.result) else {
+    let Some(range) = placement.bytes(network.result) else {
         return Err("the output lies outside the pool".into());
     };
     let (start, end) = (usize::try_from(range.start / 4)?, usize::try_from(range.end / 4)?);

@@ -78,10 +78,7 @@ impl Program {
     /// If the plan is not one of the sequence.
     pub fn new(sequence: &OpSequence, plan: &Plan) -> Result<Self, Box<dyn Error>> {
         let placement = plan.placement(sequence)?;
-        let place = |tensor: &TensorId| match placement.tensor(*tensor) {
-            memplan::RuntimePlace::Pool(bytes) => cells(bytes.clone()),
-            _ => 0..0,
-        };
+        let place = |tensor: &TensorId| placement.bytes(*tensor).map_or(0..0, cells);
         let works = sequence.operators().iter().enumerate().map(|(step, operator)| {
             let reads: Vec<Range<usize>> = operator.inputs.iter().map(place).collect();
             let is_view = |output: &&TensorId| {

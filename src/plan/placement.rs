@@ -21,8 +21,7 @@ pub struct Placement<'a> {
 
 /// The place of a tensor.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum RuntimePlace {
+pub(super) enum RuntimePlace {
     /// In these bytes of the pool.
     Pool(Range<Bytes>),
     /// In the memory of a supplied tensor: its own, or that of the tensor that it is a view of.
@@ -241,20 +240,36 @@ fn in_pool(
 }
 
 impl Placement<'_> {
-    /// The place of a tensor of the sequence.
+    pub(super) fn tensor(&self, id: TensorId) -> &RuntimePlace {
+        &self.tensors[id.index()]
+    }
+
+    /// The range of bytes in the pool that a tensor of the sequence takes; `None` if it lies outside the pool or has no
+    /// bytes.
     ///
     /// # Panics
     ///
     /// If the id belongs to another sequence with more tensors.
     #[must_use]
-    pub fn tensor(&self, id: TensorId) -> &RuntimePlace {
-        &self.tensors[id.index()]
+    pub fn bytes(&self, id: TensorId) -> Option<Range<Bytes>> {
+        match self.tensor(id) {
+            RuntimePlace::Pool(bytes) => Some(bytes.clone()),
+            RuntimePlace::Supplied { .. } | RuntimePlace::Nowhere => None,
+        }
     }
 
-    /// The place of a tensor, by name.
+    /// The input or weight in whose memory a tensor lies, and the offset from its start in bytes: the tensor itself, or
+    /// the one that it is a view of. `None` if the tensor lies in the pool or has no bytes.
+    ///
+    /// # Panics
+    ///
+    /// If the id belongs to another sequence with more tensors.
     #[must_use]
-    pub fn named(&self, name: &str) -> Option<&RuntimePlace> {
-        self.sequence.tensor_id(name).map(|id| self.tensor(id))
+    pub fn supplied(&self, id: TensorId) -> Option<(TensorId, Bytes)> {
+        match *self.tensor(id) {
+            RuntimePlace::Supplied { tensor, offset } => Some((tensor, offset)),
+            RuntimePlace::Pool(_) | RuntimePlace::Nowhere => None,
+        }
     }
 
     /// The range of bytes in the pool that is the workspace of a step; `None` if the step needs none.

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use memplan::{
     InputMemory, OpSequence, Operator, Output, OutputMemory, Placement, PlacementError, Plan,
-    Planner, RuntimePlace, Strategy,
+    Planner, Strategy,
     sequence::{Dependency, OperatorNode, Origin, SequenceBuilder, TensorId},
     verify::verify,
 };
@@ -94,7 +94,7 @@ fn slices_of_a_real_network_are_apart() {
     for (step, operator) in sequence.operators().iter().enumerate() {
         let memory = placement.memory(step, &mut pool).unwrap();
         for (&id, output) in operator.outputs.iter().zip(&memory.outputs) {
-            let RuntimePlace::Pool(bytes) = placement.tensor(id) else { panic!("{step}") };
+            let bytes = placement.bytes(id).unwrap();
             match output {
                 OutputMemory::Fresh(slice) => {
                     assert_eq!(
@@ -112,15 +112,17 @@ fn slices_of_a_real_network_are_apart() {
             }
         }
         for (&id, input) in operator.inputs.iter().zip(&memory.inputs) {
-            match (input, placement.tensor(id)) {
-                (InputMemory::Slice(slice), RuntimePlace::Pool(bytes)) => {
+            match (input, placement.bytes(id)) {
+                (InputMemory::Slice(slice), Some(bytes)) => {
                     assert_eq!(
                         (offset(slice), slice.len() as u64),
                         (bytes.start, bytes.end - bytes.start)
                     );
                 }
-                (InputMemory::InOutput { .. }, RuntimePlace::Pool(_))
-                | (InputMemory::Supplied { .. }, RuntimePlace::Supplied { .. }) => {}
+                (InputMemory::InOutput { .. }, Some(_)) => {}
+                (&InputMemory::Supplied { tensor, offset }, None) => {
+                    assert_eq!(placement.supplied(id), Some((tensor, offset)));
+                }
                 other => panic!("{other:?}"),
             }
         }
@@ -152,7 +154,6 @@ fn workspaces_have_names_of_their_own_and_are_found_by_step() {
         assert_eq!(listed, Some(chunk));
     }
     assert_eq!(plan.workspace(2), None);
-    assert_eq!(placement.named("b"), Some(placement.tensor(sequence.tensor_id("b").unwrap())));
 }
 
 #[rstest]
@@ -180,7 +181,7 @@ fn a_step_without_slices_is_an_error_with_the_reason() {
     assert!(refused.to_string().contains("does not consist of whole elements of 5 B"), "{refused}");
 
     // The output of the last operator over its input, which it does not declare.
-    let RuntimePlace::Pool(b) = placement.named("b").unwrap().clone() else { panic!() };
+    let b = placement.bytes(sequence.tensor_id("b").unwrap()).unwrap();
     let y = plan.tensors().iter().position(|tensor| &*tensor.name == "y").unwrap();
     let memplan::TensorPlace::Pool { offset, .. } = &mut plan.tensors_mut()[y].place else {
         panic!()
@@ -276,7 +277,7 @@ fn bytes_of<'p>(
     id: TensorId,
     pool: &'p mut [u8],
 ) -> Option<&'p mut [u8]> {
-    let RuntimePlace::Pool(bytes) = placement.tensor(id) else { return None };
+    let bytes = placement.bytes(id)?;
     let [start, end] = [bytes.start, bytes.end].map(|at| usize::try_from(at).unwrap());
     Some(&mut pool[start..end])
 }

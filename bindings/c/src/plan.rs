@@ -2,7 +2,11 @@
 
 use std::{ops::Range, sync::Arc};
 
-use library::{InputRef, OpSequence, RuntimePlace, report::Size, sequence::Tensor};
+use library::{
+    InputRef, OpSequence,
+    report::Size,
+    sequence::{Tensor, TensorId},
+};
 
 use crate::{
     array::{check, fill, free_shared, give_shared, reference},
@@ -141,18 +145,18 @@ impl Plan {
             offset: bytes.start,
             size: bytes.end - bytes.start,
         };
-        let place = |tensor: &Tensor| match placement.named(&tensor.name) {
-            Some(RuntimePlace::Pool(bytes)) => Ok(in_pool(bytes.clone())),
-            Some(RuntimePlace::Supplied { tensor: of, offset }) => Ok(Place {
-                kind: PlaceKind::Supplied as u32,
-                tensor: given.tensor_id(&ordered.tensor(*of).name).map_or(NO_CHUNK, |of| of.0),
-                offset: *offset,
-                size: tensor.size.unwrap_or(0),
-            }),
-            None | Some(RuntimePlace::Nowhere) => Ok(Place::NOWHERE),
-            Some(other) => Err(Failure::invalid(format!("memplan_place cannot express {other:?}"))),
+        let supplied = |tensor: &Tensor, (of, offset): (TensorId, u64)| Place {
+            kind: PlaceKind::Supplied as u32,
+            tensor: given.tensor_id(&ordered.tensor(of).name).map_or(NO_CHUNK, |of| of.0),
+            offset,
+            size: tensor.size.unwrap_or(0),
         };
-        let tensors = given.tensors().iter().map(place).collect::<Result<_, _>>()?;
+        let place = |tensor: &Tensor| {
+            let Some(id) = ordered.tensor_id(&tensor.name) else { return Place::NOWHERE };
+            let outside = || placement.supplied(id).map(|outside| supplied(tensor, outside));
+            placement.bytes(id).map(in_pool).or_else(outside).unwrap_or(Place::NOWHERE)
+        };
+        let tensors = given.tensors().iter().map(place).collect();
         let mut workspaces = vec![Place::NOWHERE; order.len()];
         for (step, &operator) in order.iter().enumerate() {
             workspaces[operator] = placement.workspace(step).map_or(Place::NOWHERE, in_pool);
