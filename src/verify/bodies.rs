@@ -6,7 +6,7 @@ use std::{borrow::Cow, collections::HashMap};
 use crate::{
     Bytes, OpSequence, Plan, PlannedBody, Step, TensorPlace,
     sequence::Origin,
-    verify::{Field, Figure, Violation, captured::Around},
+    verify::{Figure, Violation, captured::Around},
 };
 
 /// A check of a sequence and its plan.
@@ -86,7 +86,7 @@ fn check_body(
     if planned.inputs != expected {
         violations.push(Violation::Changed {
             name: "the copies of the inputs".to_owned(),
-            field: Field::Size,
+            field: Figure::Size,
             expected,
             found: planned.inputs,
         });

@@ -10,7 +10,7 @@ use crate::{
         ChunkId,
         constraints::{Constraints, Pool},
     },
-    verify::{Field, Violation, problem::Matching, table},
+    verify::{Figure, Violation, problem::Matching, table},
 };
 
 /// The place of a chunk in its pool.
@@ -151,9 +151,9 @@ impl<'a> Facts<'a> {
             }
             let buffers = [largest, planned.largest].map(Option::unwrap_or_default);
             for (field, expected, found) in [
-                (Field::Cost, cost, planned.cost),
-                (Field::Alignment, alignment, planned.alignment),
-                (Field::Largest, buffers[0], buffers[1]),
+                (Figure::Cost, cost, planned.cost),
+                (Figure::PoolAlignment, alignment, planned.alignment),
+                (Figure::Largest, buffers[0], buffers[1]),
             ] {
                 if expected != found {
                     let name = format!("pool {}", planned.name);

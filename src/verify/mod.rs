@@ -83,7 +83,7 @@ mod violation;
 mod windows;
 
 pub use smaller::{copied_views, verify_smaller};
-pub use stated::{Field, Figure};
+pub use stated::Figure;
 pub use verifier::{Verification, Verifier};
 pub use violation::Violation;
 

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use crate::{
     Bytes, OpSequence, Plan, PlannedChunk, Step, TensorPlace,
     sequence::{Dependency, OperatorNode, Origin, Overwrite, TensorId},
-    verify::{Field, Violation},
+    verify::{Figure, Violation},
 };
 
 /// Memory with its own addresses.
@@ -187,7 +187,7 @@ pub(super) fn of_tensors(
             let found = planned.size;
             violations.push(Violation::Changed {
                 name: name(),
-                field: Field::Size,
+                field: Figure::Size,
                 expected,
                 found,
             });

@@ -8,7 +8,7 @@ use std::{
 use crate::{
     Plan, PlannedChunk, PlannedLink, Problem,
     problem::{ChunkId, Ids, Request, constraints::Part},
-    verify::{Field, Violation},
+    verify::{Figure, Violation},
 };
 
 /// The chunks of a problem and those of its plan, side by side.
@@ -38,9 +38,9 @@ pub(super) fn check(problem: &Problem, plan: &Plan, violations: &mut Vec<Violati
         }
         let real = problem.chunk(id);
         for (field, expected, found) in [
-            (Field::Size, real.size, chunk.size),
-            (Field::Begin, real.begin, chunk.begin),
-            (Field::End, real.end, chunk.end),
+            (Figure::Size, real.size, chunk.size),
+            (Figure::Begin, real.begin, chunk.begin),
+            (Figure::End, real.end, chunk.end),
         ] {
             if expected != found {
                 violations.push(Violation::Changed { name: name(), field, expected, found });

@@ -9,7 +9,7 @@ use crate::{
     boxes::PlacedBox,
     plan::PlannedPart,
     verify::{
-        Field, Violation,
+        Figure, Violation,
         contents::{self, Content, Contents},
         figures::{self, Counted, Life, Span},
         gathered::joined,
@@ -136,7 +136,7 @@ impl<'a> Checker<'a> {
             violations.push(Violation::Misnamed { chunk, holds });
         }
         let found = [chunk.size, chunk.begin, chunk.end];
-        let fields = [Field::Size, Field::Begin, Field::End];
+        let fields = [Figure::Size, Figure::Begin, Figure::End];
         for ((field, expected), found) in fields.into_iter().zip(expected).zip(found) {
             if expected != found {
                 let name = name.to_owned();

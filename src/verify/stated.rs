@@ -1,39 +1,8 @@
-//! The statements of a plan about itself and its chunks, as violations name it.
+//! The statements of a plan about itself, its chunks and its pools, as violations name them.
 
 use std::fmt;
 
-/// A field of a chunk or tensor in a plan.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Field {
-    /// Its size in bytes.
-    Size,
-    /// Its first step.
-    Begin,
-    /// The step after its last.
-    End,
-    /// The cost of a byte of traffic in a pool.
-    Cost,
-    /// The alignment of roots in a pool.
-    Alignment,
-    /// The size of the buffers that a pool consists of; 0 if it is no row of buffers.
-    Largest,
-}
-
-impl fmt::Display for Field {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Size => "size",
-            Self::Begin => "begin",
-            Self::End => "end",
-            Self::Cost => "cost",
-            Self::Alignment => "alignment",
-            Self::Largest => "largest buffer",
-        })
-    }
-}
-
-/// A figure that a plan states about itself.
+/// A figure that a plan states about itself, or about one of its chunks, tensors or pools.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Figure {
@@ -51,6 +20,18 @@ pub enum Figure {
     Padding,
     /// The sum of the pools' sizes.
     PoolSize,
+    /// The size of a chunk or tensor in bytes.
+    Size,
+    /// The first step of a chunk.
+    Begin,
+    /// The step after the last of a chunk.
+    End,
+    /// The cost of a byte of traffic in a pool.
+    Cost,
+    /// The alignment of roots in a pool.
+    PoolAlignment,
+    /// The size of the buffers that a pool consists of; 0 if it is no row of buffers.
+    Largest,
 }
 
 impl fmt::Display for Figure {
@@ -63,6 +44,12 @@ impl fmt::Display for Figure {
             Self::Alignment => "required alignment",
             Self::Padding => "required padding",
             Self::PoolSize => "sum of the sizes of all pools",
+            Self::Size => "size",
+            Self::Begin => "begin",
+            Self::End => "end",
+            Self::Cost => "cost",
+            Self::PoolAlignment => "alignment",
+            Self::Largest => "largest buffer",
         })
     }
 }

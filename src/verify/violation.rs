@@ -1,9 +1,6 @@
 //! The ways in which a plan can be wrong.
 
-use crate::{
-    Bytes, Step,
-    verify::stated::{Field, Figure},
-};
+use crate::{Bytes, Step, verify::stated::Figure};
 
 /// A violation of a rule by a plan. Chunks and tensors are identified by name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, thiserror::Error)]
@@ -196,7 +193,7 @@ pub enum Violation {
         /// The chunk or tensor.
         name: String,
         /// The field that differs.
-        field: Field,
+        field: Figure,
         /// The value in the input.
         expected: u64,
         /// The value in the plan.

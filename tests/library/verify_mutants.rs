@@ -16,7 +16,7 @@ use crate::common::{
 };
 use memplan::{
     Planner, Strategy,
-    verify::{Field, Violation, execute, verify},
+    verify::{Figure, Violation, execute, verify},
 };
 
 /// The number of changes of each field, and of those in plans that were wrong.
@@ -156,7 +156,10 @@ fn no_edit_of_a_lifetime_in_a_plan_of_a_sequence_passes() {
                 }
                 let violations = verify(&sequence, &edited);
                 let is_lifetime = |violation: &Violation| {
-                    matches!(violation, Violation::Changed { field: Field::Begin | Field::End, .. })
+                    matches!(
+                        violation,
+                        Violation::Changed { field: Figure::Begin | Figure::End, .. }
+                    )
                 };
                 // A workspace is known by its step.
                 let is_workspace = |violation: &Violation| {
