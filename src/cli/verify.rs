@@ -7,7 +7,7 @@ use std::{
 
 use memplan::{
     Input, OpSequence, Plan, ProblemError,
-    import::{Addresses, Format},
+    import::Format,
     report,
     verify::{Verifier, copied_views},
 };
@@ -103,10 +103,9 @@ fn audit(args: &VerifyArgs, path: &Path) -> Result<Verdict, Failure> {
     };
     let format = files::plan_format(path)?;
     let bytes = files::read(path, args.reading.max_input)?;
-    let addresses = Addresses::read(&bytes, format, &sequence);
-    let addresses = addresses.map_err(|error| wrong(Some(path), error))?;
-    let faults = addresses.faults(&sequence);
-    write!(io::stdout(), "{}", report::audit(&addresses, &faults))?;
+    let audited = report::audit(&bytes, format, &sequence);
+    let (faults, report) = audited.map_err(|error| wrong(Some(path), error))?;
+    write!(io::stdout(), "{report}")?;
     Ok(if faults.is_empty() { Verdict::Good } else { Verdict::Bad })
 }
 

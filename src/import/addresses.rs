@@ -24,45 +24,28 @@ struct Entry {
 
 /// The addresses of the tensors of a sequence.
 #[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct Addresses {
+pub(crate) struct Addresses {
     /// The tensors at their addresses, from the lowest on. It has no lifetimes: only [`faults`](Self::faults) judges it.
-    pub plan: Plan,
+    pub(crate) plan: Plan,
     /// The lowest address, which is offset 0 of the plan.
-    pub lowest: u64,
+    pub(crate) lowest: u64,
     /// The tensors that operators make and that have bytes, but no address in the file.
-    pub without: BTreeSet<Box<str>>,
+    pub(crate) without: BTreeSet<Box<str>>,
     /// The number of names in the file that are no tensors of the sequence, or have no bytes.
-    pub unknown: usize,
+    pub(crate) unknown: usize,
     /// The number of weights that share their bytes with another one, which are left out.
-    pub shared: usize,
+    pub(crate) shared: usize,
     /// The number of operators with a workspace, which has no address.
-    pub workspaces: usize,
+    pub(crate) workspaces: usize,
 }
 
 impl Addresses {
-    /// Reads the addresses of a sequence's tensors.
-    ///
-    /// ```
-    /// use memplan::{OpSequence, Operator, Output, import::{Addresses, Format}};
-    ///
-    /// let sequence = OpSequence::builder()
-    ///     .operator(Operator::new("a").output(Output::new("x", 64)))
-    ///     .operator(Operator::new("b").inputs(["x"]).output(Output::new("y", 64)))
-    ///     .operator(Operator::new("c").inputs(["x", "y"]).output(Output::new("z", 64)))
-    ///     .output("z")
-    ///     .build()?;
-    /// let right = Addresses::read(br#"{"x": 4096, "y": 4160, "z": "0x1080"}"#, Format::Json, &sequence)?;
-    /// assert_eq!(right.faults(&sequence), []);
-    /// let wrong = Addresses::read(br#"{"x": 4096, "y": 4120, "z": 8192}"#, Format::Json, &sequence)?;
-    /// assert!(wrong.faults(&sequence)[0].to_string().contains("'x'"));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// If the file does not state addresses, none is for a tensor of the sequence, or operators have bodies.
-    pub fn read(bytes: &[u8], format: Format, sequence: &OpSequence) -> Result<Self, ImportError> {
+    /// Reads the addresses of a sequence's tensors, for [`report::audit`](crate::report::audit).
+    pub(crate) fn read(
+        bytes: &[u8],
+        format: Format,
+        sequence: &OpSequence,
+    ) -> Result<Self, ImportError> {
         if sequence.has_bodies() {
             return Err(ImportError::AddressesOfBodies);
         }
@@ -114,8 +97,7 @@ impl Addresses {
 
     /// Runs the operators on a shadow of the memory, and returns everything that is wrong. Tensors without an address
     /// are not judged.
-    #[must_use]
-    pub fn faults(&self, sequence: &OpSequence) -> Vec<Violation> {
+    pub(crate) fn faults(&self, sequence: &OpSequence) -> Vec<Violation> {
         let mut faults = verify::execute(sequence, &self.plan);
         let workspaces: BTreeSet<_> = sequence.workspace_names().into_iter().flatten().collect();
         let is_unseen =

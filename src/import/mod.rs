@@ -21,7 +21,7 @@ pub mod tflite;
 mod workspaces;
 
 #[cfg(feature = "files")]
-pub use addresses::Addresses;
+pub(crate) use addresses::Addresses;
 #[cfg(feature = "files")]
 pub use error::ImportError;
 pub use in_place::InPlace;
