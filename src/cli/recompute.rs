@@ -8,7 +8,8 @@ use std::{
 use memplan::{
     Input, OpSequence, Planner, export,
     import::{Format, onnx::Survey},
-    planner::{RecomputedFit, Recomputing},
+    order,
+    planner::RecomputedFit,
     recompute::Recomputed,
     recompute::with_costs_from_shapes,
     report,
@@ -124,9 +125,10 @@ fn fit(
 ) -> Result<Verdict, Failure> {
     let path = &*args.input;
     let sequence = &step.sequence;
-    let asked = Recomputing::new(capacity).limits(args.limits()).reorder(args.reorder);
+    let orders = args.reorder.then(order::default_limits);
     let found = searching(Some(capacity), |observer| {
-        planner.clone().observer(observer).plan_recomputed(sequence, asked)
+        let planner = planner.clone().observer(observer);
+        planner.plan_recomputed(sequence, capacity, args.limits(), orders)
     });
     let found = found.map_err(|error| wrong(Some(path), error))?;
     if let Recomputed::Found(fit) = &found {

@@ -8,41 +8,6 @@ use crate::{
     verify::verify,
 };
 
-/// Options of [`Planner::plan_recomputed`].
-#[derive(Clone, Copy, Debug)]
-#[non_exhaustive]
-pub struct Recomputing {
-    /// The most bytes that the pool may have.
-    pub capacity: Bytes,
-    /// The limits of the search for what runs twice.
-    pub limits: Limits,
-    /// True if the expanded sequence is put into a better order before it is planned.
-    pub reorder: bool,
-}
-
-impl Recomputing {
-    /// Looks for a plan of at most this many bytes, with the default limits of [`Planner::recompute`] and in the given
-    /// order.
-    #[must_use]
-    pub fn new(capacity: Bytes) -> Self {
-        Self { capacity, limits: Limits::default(), reorder: false }
-    }
-
-    /// Limits the search for what runs twice.
-    #[must_use]
-    pub const fn limits(mut self, limits: Limits) -> Self {
-        self.limits = limits;
-        self
-    }
-
-    /// Sets whether the expanded sequence is put into a better order.
-    #[must_use]
-    pub const fn reorder(mut self, reorder: bool) -> Self {
-        self.reorder = reorder;
-        self
-    }
-}
-
 /// A plan within a capacity, and the sequence that it is for.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -78,13 +43,15 @@ impl Planner<'_> {
     /// Plans a sequence within a capacity. If its own plan does not fit, some operators run again; the search looks
     /// for the cheapest set of them. The capacity limits the pool, with alignment, padding, workspaces and outputs
     /// written over inputs. If the live bytes fit but the pool does not, the limit for live bytes is lowered and the
-    /// search repeated.
+    /// search repeated. The limits are those of each search, as for [`recompute`](Self::recompute). With limits for
+    /// orders, the expanded sequence is put into a better order before it is planned, as
+    /// [`plan_reordered`](Self::plan_reordered) does.
     ///
     /// ```
-    /// use memplan::{Planner, networks, planner::Recomputing, recompute::Recomputed};
+    /// use memplan::{Limits, Planner, networks, recompute::Recomputed};
     ///
     /// let sequence = networks::mobilenet_v2(1)?;
-    /// let found = Planner::new().plan_recomputed(&sequence, Recomputing::new(8 << 20))?;
+    /// let found = Planner::new().plan_recomputed(&sequence, 8 << 20, Limits::default(), None)?;
     /// assert!(matches!(found, Recomputed::Found(found) if found.plan.pool_size() <= 8 << 20));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -95,7 +62,9 @@ impl Planner<'_> {
     pub fn plan_recomputed(
         &self,
         sequence: &OpSequence,
-        asked: Recomputing,
+        capacity: Bytes,
+        limits: Limits,
+        orders: Option<Limits>,
     ) -> Result<Recomputed<RecomputedFit>, PlanError> {
         if !self.memories.pools.is_empty() {
             return Err(PlanError::OrderInPools);
@@ -103,13 +72,13 @@ impl Planner<'_> {
         let start = Instant::now();
         let given_pool = self.plan(sequence)?.pool_size;
         let flat = self.flatten(sequence)?;
-        let capacity = asked.capacity;
-        let attempt = Attempt { planner: self, sequence, flat: &flat.sequence, asked, given_pool };
+        let flat = &flat.sequence;
+        let attempt = Attempt { planner: self, sequence, flat, limits, orders, given_pool };
         let mut least = given_pool;
         if given_pool <= capacity {
             return Ok(attempt.run(Bytes::MAX, start)?.into_plan(capacity, &mut least));
         }
-        if asked.reorder {
+        if orders.is_some() {
             for percent in BEFORE_REORDERING {
                 let budget = u128::from(capacity) * u128::from(percent) / 100;
                 let budget = Bytes::try_from(budget).unwrap_or(Bytes::MAX);
@@ -128,7 +97,7 @@ impl Planner<'_> {
                 Tried::No(_) => 0,
             };
             // Below the capacity, a smaller budget proves nothing about it.
-            let is_proof = budget == capacity && !asked.reorder;
+            let is_proof = budget == capacity && orders.is_none();
             answer = match tried.into_plan(capacity, &mut least) {
                 Recomputed::Impossible { peak_bound } if !is_proof => {
                     Recomputed::NotFound { least, peak_bound }
@@ -232,7 +201,9 @@ struct Attempt<'a> {
     sequence: &'a OpSequence,
     /// The sequence with workspace in place of its bodies.
     flat: &'a OpSequence,
-    asked: Recomputing,
+    limits: Limits,
+    /// The limits of the search for an order, if one is asked for.
+    orders: Option<Limits>,
     given_pool: Bytes,
 }
 
@@ -245,14 +216,13 @@ enum Tried {
 impl Attempt<'_> {
     /// Searches for a peak within a budget and plans what is found.
     fn run(&self, budget: Bytes, start: Instant) -> Result<Tried, PlanError> {
-        let search = self.planner.recomputation(budget, self.asked.limits.after(start));
+        let search = self.planner.recomputation(budget, self.limits.after(start));
         let recomputation = match search.run(self.sequence, self.flat)? {
             Recomputed::Found(found) => *found,
             other => return Ok(Tried::No(other)),
         };
         let sequence = recomputation.sequence.clone();
-        let (sequence, plan, is_reordered) = if self.asked.reorder {
-            let limits = crate::order::default_limits();
+        let (sequence, plan, is_reordered) = if let Some(limits) = self.orders {
             let found = self.planner.plan_reordered(&sequence, limits)?;
             let is_reordered = found.reordered.is_better();
             // The expanded sequence is in this order, so the plan needs to state none.

@@ -8,7 +8,8 @@ use memplan::{
         ImportOptions,
         onnx::{OnnxError, Survey, read_with_nodes},
     },
-    planner::{RecomputedFit, Recomputing},
+    order::default_limits,
+    planner::RecomputedFit,
     recompute::Recomputed,
     recompute::with_costs_from_shapes,
 };
@@ -31,8 +32,9 @@ fn graph_of(bytes: &[u8]) -> GraphProto {
 fn fit(survey: &Survey, percent: u64, reorder: bool) -> Option<Box<RecomputedFit>> {
     let sequence = with_costs_from_shapes(&survey.sequence);
     let pool = Planner::new().plan(&sequence).unwrap().pool_size();
-    let asked = Recomputing::new(pool * percent / 100).limits(Limits::default().nodes(20_000));
-    match Planner::new().plan_recomputed(&sequence, asked.reorder(reorder)).unwrap() {
+    let limits = Limits::default().nodes(20_000);
+    let (capacity, orders) = (pool * percent / 100, reorder.then(default_limits));
+    match Planner::new().plan_recomputed(&sequence, capacity, limits, orders).unwrap() {
         Recomputed::Found(fit) => Some(fit),
         _ => None,
     }

@@ -1,10 +1,8 @@
 //! The capacity is that of the planned pool.
 
 use memplan::{
-    OpSequence, Operator, Output, Planner,
-    planner::{RecomputedFit, Recomputing},
-    recompute::Recomputed,
-    verify::verify,
+    Limits, OpSequence, Operator, Output, Planner, order::default_limits, planner::RecomputedFit,
+    recompute::Recomputed, verify::verify,
 };
 
 use super::steps::random_step;
@@ -15,10 +13,15 @@ fn planner() -> Planner<'static> {
 }
 
 /// Plans a step within a part of its pool; checks whatever is found.
-fn fit(step: &OpSequence, asked: Recomputing) -> Option<Box<RecomputedFit>> {
-    match planner().plan_recomputed(step, asked).unwrap() {
+fn fit(
+    step: &OpSequence,
+    capacity: u64,
+    limits: Limits,
+    orders: Option<Limits>,
+) -> Option<Box<RecomputedFit>> {
+    match planner().plan_recomputed(step, capacity, limits, orders).unwrap() {
         Recomputed::Found(found) => {
-            assert!(found.plan.pool_size() <= asked.capacity);
+            assert!(found.plan.pool_size() <= capacity);
             assert!(verify(&found.sequence, &found.plan).is_empty());
             assert_eq!(planner().plan(step).unwrap().pool_size(), found.given_pool);
             let expanded = &found.recomputation.sequence;
@@ -27,11 +30,11 @@ fn fit(step: &OpSequence, asked: Recomputing) -> Option<Box<RecomputedFit>> {
             Some(found)
         }
         Recomputed::Impossible { peak_bound } => {
-            assert!(peak_bound > asked.capacity && !asked.reorder);
+            assert!(peak_bound > capacity && orders.is_none());
             None
         }
         Recomputed::NotFound { least, peak_bound } => {
-            assert!(least > asked.capacity && peak_bound <= least);
+            assert!(least > capacity && peak_bound <= least);
             None
         }
         other => panic!("{other:?}"),
@@ -45,11 +48,10 @@ fn the_pool_of_what_is_found_fits() {
     for _ in 0..30 {
         let step = random_step(&mut dice, 10);
         let capacity = planner().plan(&step).unwrap().pool_size() * 7 / 10;
-        let limits = memplan::Limits::default().nodes(3_000);
-        let asked = Recomputing::new(capacity).limits(limits);
-        let found = fit(&step, asked);
+        let limits = Limits::default().nodes(3_000);
+        let found = fit(&step, capacity, limits, None);
         twice += u64::from(found.as_ref().is_some_and(|fit| fit.recomputation.extra_cost > 0));
-        let reordered = fit(&step, asked.reorder(true));
+        let reordered = fit(&step, capacity, limits, Some(default_limits()));
         let cost = |fit: &Option<Box<RecomputedFit>>| {
             fit.as_ref().map_or(u64::MAX, |fit| fit.recomputation.extra_cost)
         };
@@ -63,7 +65,7 @@ fn the_pool_of_what_is_found_fits() {
 fn what_fits_as_given_runs_as_given() {
     let step = random_step(&mut Dice(8), 10);
     let pool = planner().plan(&step).unwrap().pool_size();
-    let found = fit(&step, Recomputing::new(pool)).unwrap();
+    let found = fit(&step, pool, Limits::default(), None).unwrap();
     assert!(found.is_proven() && found.recomputation.later.is_empty());
     assert_eq!(found.plan.pool_size(), pool);
 }
@@ -76,7 +78,8 @@ fn a_tensor_that_is_used_in_parts_counts_with_the_smallest_part() {
     );
     let sequence: OpSequence = serde_json::from_str(&read.unwrap()).unwrap();
     let planner = Planner::new().alignment(1);
-    let fit = |capacity| planner.plan_recomputed(&sequence, Recomputing::new(capacity)).unwrap();
+    let fit =
+        |capacity| planner.plan_recomputed(&sequence, capacity, Limits::default(), None).unwrap();
     assert!(matches!(fit(43), Recomputed::Impossible { peak_bound: 44 }));
     assert!(matches!(fit(44), Recomputed::NotFound { peak_bound: 44, .. }));
     for capacity in [75, 76] {
@@ -108,6 +111,6 @@ fn bytes_in_two_outputs_count_once() {
         .unwrap();
     let planner = Planner::new().alignment(1);
     assert_eq!(planner.plan(&sequence).unwrap().pool_size(), 17);
-    let found = planner.plan_recomputed(&sequence, Recomputing::new(16)).unwrap();
+    let found = planner.plan_recomputed(&sequence, 16, Limits::default(), None).unwrap();
     assert!(matches!(found, Recomputed::Impossible { peak_bound: 17 }), "{found:?}");
 }

@@ -1,6 +1,6 @@
 //! Recomputation under a capacity.
 
-use memplan::{Limits, planner::Recomputing, recompute::Recomputed, report};
+use memplan::{Limits, order, recompute::Recomputed, report};
 use pyo3::{prelude::*, types::PyDict};
 
 use crate::{
@@ -43,11 +43,12 @@ pub(crate) fn recompute(
     let capacity = capacity.named("capacity")?;
     let options = Options::read(options)?;
     let given = &sequence.0.sequence;
-    let asked = Recomputing::new(capacity).limits(options.limits(Limits::default()));
+    let limits = options.limits(Limits::default());
+    let orders = reorder.then(order::default_limits);
     let (found, interrupted) = Watch::new(progress)?.run(py, |observer| {
         // The effort is that of the search for what runs twice; the plans have their own default.
         let planner = Options { effort: None, ..options.clone() }.planner().observer(observer);
-        planner.plan_recomputed(given, asked.reorder(reorder)).map_err(plan_error)
+        planner.plan_recomputed(given, capacity, limits, orders).map_err(plan_error)
     })?;
     let text = report::recomputation(&found, given, capacity);
     let none = |possible, least, peak_bound| Found {

@@ -35,12 +35,12 @@ const VALUE_NAME: u64 = 1;
 /// with `ORT_DISABLE_ALL`.
 ///
 /// ```no_run
-/// use memplan::{Planner, export, planner::Recomputing, recompute::Recomputed};
+/// use memplan::{Limits, Planner, export, recompute::Recomputed};
 /// use memplan::import::{ImportOptions, onnx};
 ///
 /// let model = std::fs::read("model.onnx")?;
 /// let survey = onnx::read_with_nodes(&model, &ImportOptions::default())?;
-/// let found = Planner::new().plan_recomputed(&survey.sequence, Recomputing::new(8 << 20))?;
+/// let found = Planner::new().plan_recomputed(&survey.sequence, 8 << 20, Limits::default(), None)?;
 /// if let Recomputed::Found(fit) = found {
 ///     std::fs::write("smaller.onnx", export::onnx::expanded(&model, &survey, &fit)?)?;
 /// }
