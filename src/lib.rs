@@ -83,7 +83,7 @@ pub use limits::{Limits, Observer, Progress};
 pub use plan::{
     error::PlanError,
     layout::Layout,
-    placement::{Placement, PlacementError},
+    placement::Placement,
     planned::{Plan, PlannedBody, PlannedChunk, PlannedLink, PlannedTensor, TensorPlace},
     step_memory::{InputMemory, OutputMemory, StepMemory},
 };

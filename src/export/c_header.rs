@@ -4,7 +4,7 @@
 use std::{collections::BTreeSet, fmt::Write};
 
 use crate::{
-    Bytes, PlacementError, Plan, TensorPlace,
+    Bytes, Plan, PlanError, TensorPlace,
     export::c_names::{identifier, in_comment},
 };
 
@@ -35,9 +35,9 @@ struct Constant<'a> {
 /// # Errors
 ///
 /// If the plan has several pools.
-pub fn c_header(name: &str, plan: &Plan) -> Result<String, PlacementError> {
+pub fn c_header(name: &str, plan: &Plan) -> Result<String, PlanError> {
     if plan.pools.len() > 1 {
-        return Err(PlacementError::PoolsOfHeader { pools: plan.pools.len() });
+        return Err(PlanError::PoolsOfHeader { pools: plan.pools.len() });
     }
     let prefix = identifier(name, "PLAN_").to_ascii_uppercase();
     let alignment = plan.alignment.max(1);

@@ -2,7 +2,7 @@
 
 use crate::{Bytes, ProblemError, SequenceError, Strategy, problem::constraints::Feature};
 
-/// There is no plan, or the search for one failed.
+/// There is no plan, the search for one failed, or a plan cannot be used as asked.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PlanError {
@@ -143,6 +143,65 @@ pub enum PlanError {
         size: Bytes,
         /// Its offset in bytes.
         offset: Bytes,
+    },
+    /// The plan has a tensor that the sequence does not have.
+    #[error("the plan places tensor '{tensor}', which the sequence does not have")]
+    UnknownTensor {
+        /// Its name.
+        tensor: String,
+    },
+    /// The plan has several pools, and an offset alone does not say in which.
+    #[error("the plan has several pools; take the offsets from its tensors and chunks")]
+    SeveralPools,
+    /// The plan has several pools, and a [C header](crate::export::c_header) describes one.
+    #[error("a C header describes one pool, but the plan has {pools} pools; plan for one")]
+    PoolsOfHeader {
+        /// Their number.
+        pools: usize,
+    },
+    /// The plan does not place a tensor or workspace, or places it with too few bytes.
+    #[error("'{name}' needs {size} B, but the plan places {found} B")]
+    SizeDiffers {
+        /// The tensor, or the workspace of an operator.
+        name: String,
+        /// The bytes needed.
+        size: Bytes,
+        /// The bytes placed; 0 if it is missing.
+        found: Bytes,
+    },
+    /// A tensor or workspace ends outside the pool.
+    #[error("'{name}' ends outside the pool of {pool_size} B")]
+    OutsideThePool {
+        /// The tensor, or the workspace of an operator.
+        name: String,
+        /// The size of the pool in bytes.
+        pool_size: Bytes,
+    },
+    /// The pool is smaller than planned.
+    #[error("the pool has {found} B, but the plan needs {pool_size} B")]
+    PoolTooSmall {
+        /// The bytes needed.
+        pool_size: Bytes,
+        /// The bytes supplied.
+        found: Bytes,
+    },
+    /// A tensor or workspace does not consist of whole elements.
+    #[error("'{name}' does not consist of whole elements of {element} B")]
+    Elements {
+        /// The tensor, or the workspace of an operator.
+        name: String,
+        /// The size of an element in bytes.
+        element: usize,
+    },
+    /// A step writes to bytes that it also uses for something else.
+    #[error("operator '{operator}' writes '{written}' into the bytes of '{other}'")]
+    SharedBytes {
+        /// The operator.
+        operator: String,
+        /// An output or a workspace.
+        written: String,
+        /// Another output, or an input that the output neither may be written over nor gathers.
+        other: String,
     },
     /// The search proved that no plan exists.
     #[error("no plan exists: the pools are too small for these chunks (proven)")]

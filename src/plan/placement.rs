@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::{
-    Bytes, OpSequence, Plan, Step, TensorPlace,
+    Bytes, OpSequence, Plan, PlanError, Step, TensorPlace,
     sequence::{Origin, TensorId},
 };
 
@@ -35,71 +35,6 @@ pub(super) enum RuntimePlace {
     Nowhere,
 }
 
-/// A plan does not match its sequence, or a step's memory cannot be split into slices.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum PlacementError {
-    /// The plan has a tensor that the sequence does not have.
-    #[error("the plan places tensor '{tensor}', which the sequence does not have")]
-    UnknownTensor {
-        /// Its name.
-        tensor: String,
-    },
-    /// The plan has several pools, and an offset alone does not say in which.
-    #[error("the plan has several pools; take the offsets from its tensors and chunks")]
-    SeveralPools,
-    /// The plan has several pools, and a [C header](crate::export::c_header) describes one.
-    #[error("a C header describes one pool, but the plan has {pools} pools; plan for one")]
-    PoolsOfHeader {
-        /// Their number.
-        pools: usize,
-    },
-    /// The plan does not place a tensor or workspace, or places it with too few bytes.
-    #[error("'{name}' needs {size} B, but the plan places {found} B")]
-    Size {
-        /// The tensor, or the workspace of an operator.
-        name: String,
-        /// The bytes needed.
-        size: Bytes,
-        /// The bytes placed; 0 if it is missing.
-        found: Bytes,
-    },
-    /// A tensor or workspace ends outside the pool.
-    #[error("'{name}' ends outside the pool of {pool_size} B")]
-    OutsideThePool {
-        /// The tensor, or the workspace of an operator.
-        name: String,
-        /// The size of the pool in bytes.
-        pool_size: Bytes,
-    },
-    /// The pool is smaller than planned.
-    #[error("the pool has {found} B, but the plan needs {pool_size} B")]
-    PoolTooSmall {
-        /// The bytes needed.
-        pool_size: Bytes,
-        /// The bytes supplied.
-        found: Bytes,
-    },
-    /// A tensor or workspace does not consist of whole elements.
-    #[error("'{name}' does not consist of whole elements of {element} B")]
-    Elements {
-        /// The tensor, or the workspace of an operator.
-        name: String,
-        /// The size of an element in bytes.
-        element: usize,
-    },
-    /// A step writes to bytes that it also uses for something else.
-    #[error("operator '{operator}' writes '{written}' into the bytes of '{other}'")]
-    Shared {
-        /// The operator.
-        operator: String,
-        /// An output or a workspace.
-        written: String,
-        /// Another output, or an input that the output neither may be written over nor gathers.
-        other: String,
-    },
-}
-
 impl Plan {
     /// Finds every tensor and workspace of the sequence that this is a plan of. Takes O(n); keep
     /// the result for the whole run.
@@ -108,14 +43,14 @@ impl Plan {
     ///
     /// If the plan has several pools, lacks a tensor or a workspace, or places one with too few bytes or outside the
     /// pool. Overlaps are not checked here but by [`verify`](mod@crate::verify).
-    pub fn placement<'a>(&self, sequence: &'a OpSequence) -> Result<Placement<'a>, PlacementError> {
+    pub fn placement<'a>(&self, sequence: &'a OpSequence) -> Result<Placement<'a>, PlanError> {
         if self.pools.len() > 1 {
-            return Err(PlacementError::SeveralPools);
+            return Err(PlanError::SeveralPools);
         }
         let pool_size = self.pool_size;
         let mut placed: Vec<Option<RuntimePlace>> = vec![None; sequence.tensors().len()];
         let find = |name: &str| {
-            let unknown = || PlacementError::UnknownTensor { tensor: name.to_owned() };
+            let unknown = || PlanError::UnknownTensor { tensor: name.to_owned() };
             sequence.tensor_id(name).ok_or_else(unknown)
         };
         for planned in &self.tensors {
@@ -123,7 +58,7 @@ impl Plan {
             let size = sequence.tensor(id).size.unwrap_or(planned.size);
             if size != planned.size {
                 let (name, found) = (planned.name.to_string(), planned.size);
-                return Err(PlacementError::Size { name, size, found });
+                return Err(PlanError::SizeDiffers { name, size, found });
             }
             placed[id.index()] = Some(match &planned.place {
                 TensorPlace::Pool { offset, .. } => {
@@ -144,7 +79,7 @@ impl Plan {
             tensors.push(match place {
                 None | Some(RuntimePlace::Nowhere) if produced && size > 0 => {
                     let name = tensor.name.to_string();
-                    return Err(PlacementError::Size { name, size, found: 0 });
+                    return Err(PlanError::SizeDiffers { name, size, found: 0 });
                 }
                 None if produced => RuntimePlace::Nowhere,
                 None => RuntimePlace::Supplied { tensor: TensorId::from_index(at), offset: 0 },
@@ -158,7 +93,7 @@ impl Plan {
     fn workspace_ranges(
         &self,
         sequence: &OpSequence,
-    ) -> Result<Vec<Option<Range<Bytes>>>, PlacementError> {
+    ) -> Result<Vec<Option<Range<Bytes>>>, PlanError> {
         let mut needed: Vec<Bytes> = vec![0; sequence.operators().len()];
         for body in &self.bodies {
             let step = usize::try_from(body.step).ok().and_then(|step| needed.get_mut(step));
@@ -183,7 +118,7 @@ impl Plan {
                     }
                     _ => {
                         let found = chunk.map_or(0, |chunk| chunk.size);
-                        Err(PlacementError::Size { name: name(), size, found })
+                        Err(PlanError::SizeDiffers { name: name(), size, found })
                     }
                 }
             })
@@ -232,10 +167,10 @@ fn in_pool(
     offset: Bytes,
     size: Bytes,
     name: impl Fn() -> String,
-) -> Result<Range<Bytes>, PlacementError> {
+) -> Result<Range<Bytes>, PlanError> {
     match offset.checked_add(size).filter(|&end| end <= pool_size) {
         Some(end) => Ok(offset..end),
-        None => Err(PlacementError::OutsideThePool { name: name(), pool_size }),
+        None => Err(PlanError::OutsideThePool { name: name(), pool_size }),
     }
 }
 

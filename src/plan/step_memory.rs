@@ -3,8 +3,8 @@
 use std::{mem, ops::Range};
 
 use crate::{
-    Bytes,
-    plan::placement::{Placement, PlacementError, RuntimePlace},
+    Bytes, PlanError,
+    plan::placement::{Placement, RuntimePlace},
     sequence::{Dependency, Gather, Origin, TensorId},
 };
 
@@ -119,10 +119,10 @@ impl Placement<'_> {
         &self,
         step: usize,
         pool: &'p mut [T],
-    ) -> Result<StepMemory<'p, T>, PlacementError> {
+    ) -> Result<StepMemory<'p, T>, PlanError> {
         let found = mem::size_of_val(pool) as Bytes;
         if found < self.pool_size {
-            return Err(PlacementError::PoolTooSmall { pool_size: self.pool_size, found });
+            return Err(PlanError::PoolTooSmall { pool_size: self.pool_size, found });
         }
         let operator = &self.sequence.operators()[step];
         let inputs: Vec<Option<Range<usize>>> = operator
@@ -139,7 +139,7 @@ impl Placement<'_> {
             if let [first, second] = pair
                 && first.range.end > second.range.start
             {
-                return Err(PlacementError::Shared {
+                return Err(PlanError::SharedBytes {
                     operator: self.sequence.operator_name(step),
                     written: self.written(step, first),
                     other: self.written(step, second),
@@ -196,7 +196,7 @@ impl Placement<'_> {
 
     /// Finds the elements that the operator of a step writes, without the inputs that are written
     /// over.
-    fn regions<T>(&self, step: usize) -> Result<Vec<Region>, PlacementError> {
+    fn regions<T>(&self, step: usize) -> Result<Vec<Region>, PlanError> {
         let mut regions = Vec::new();
         for (at, &output) in self.sequence.operators()[step].outputs.iter().enumerate() {
             if let Some(written) = self.in_elements::<T>(output)?
@@ -215,7 +215,7 @@ impl Placement<'_> {
     }
 
     /// The elements of a tensor with bytes in the pool.
-    fn in_elements<T>(&self, id: TensorId) -> Result<Option<Range<usize>>, PlacementError> {
+    fn in_elements<T>(&self, id: TensorId) -> Result<Option<Range<usize>>, PlanError> {
         match self.tensor(id) {
             RuntimePlace::Pool(bytes) if bytes.is_empty() => Ok(None),
             RuntimePlace::Pool(bytes) => {
@@ -290,7 +290,7 @@ impl Placement<'_> {
         step: usize,
         inputs: &[Option<Range<usize>>],
         region: &mut Region,
-    ) -> Result<(), PlacementError> {
+    ) -> Result<(), PlanError> {
         let operator = &self.sequence.operators()[step];
         let overlaps = |a: &Range<usize>, b: &Range<usize>| a.start < b.end && b.start < a.end;
         let touched = |range: &Range<usize>| {
@@ -300,7 +300,7 @@ impl Placement<'_> {
         let output = region.output.map(|output| operator.outputs[output]);
         let allowed = output.is_some_and(|output| self.is_in_place(output));
         if !allowed {
-            return Err(PlacementError::Shared {
+            return Err(PlanError::SharedBytes {
                 operator: self.sequence.operator_name(step),
                 written: self.written(step, region),
                 other: self.sequence.tensor(operator.inputs[first]).name.to_string(),
@@ -330,10 +330,7 @@ impl Placement<'_> {
     }
 }
 
-fn elements<T>(
-    bytes: &Range<Bytes>,
-    name: impl Fn() -> String,
-) -> Result<Range<usize>, PlacementError> {
+fn elements<T>(bytes: &Range<Bytes>, name: impl Fn() -> String) -> Result<Range<usize>, PlanError> {
     let element = size_of::<T>();
     let whole = |bytes: Bytes| {
         let bytes = usize::try_from(bytes).ok()?;
@@ -341,7 +338,7 @@ fn elements<T>(
     };
     match (whole(bytes.start), whole(bytes.end)) {
         (Some(start), Some(end)) => Ok(start..end),
-        _ => Err(PlacementError::Elements { name: name(), element }),
+        _ => Err(PlanError::Elements { name: name(), element }),
     }
 }
 

@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 
 use memplan::{
-    InputMemory, OpSequence, Operator, Output, OutputMemory, Placement, PlacementError, Plan,
-    Planner, Strategy,
+    InputMemory, OpSequence, Operator, Output, OutputMemory, Placement, Plan, PlanError, Planner,
+    Strategy,
     sequence::{Dependency, OperatorNode, Origin, SequenceBuilder, TensorId},
     verify::verify,
 };
@@ -176,7 +176,7 @@ fn a_step_without_slices_is_an_error_with_the_reason() {
     };
     let placement = plan.placement(&sequence).unwrap();
     let refused = placement.memory(0, &mut [0_u8; 3]).unwrap_err();
-    assert_eq!(refused, PlacementError::PoolTooSmall { pool_size: plan.pool_size(), found: 3 });
+    assert_eq!(refused, PlanError::PoolTooSmall { pool_size: plan.pool_size(), found: 3 });
     let refused = placement.memory(0, &mut [[0_u8; 5]; 20]).unwrap_err();
     assert!(refused.to_string().contains("does not consist of whole elements of 5 B"), "{refused}");
 
@@ -359,7 +359,7 @@ fn run(sequence: &OpSequence, plan: &Plan) -> [usize; 2] {
                     }
                 }
             }
-            Err(PlacementError::Shared { .. }) if gathers_twice(sequence, &operator.outputs) => {
+            Err(PlanError::SharedBytes { .. }) if gathers_twice(sequence, &operator.outputs) => {
                 for &id in &operator.outputs {
                     if let Some(bytes) = bytes_of(&placement, id, &mut pool) {
                         bytes.copy_from_slice(&contents[id.index()]);

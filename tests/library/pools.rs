@@ -1,8 +1,8 @@
 //! Sequences in several pools, and their verification.
 
 use memplan::{
-    Limits, OpSequence, Operator, Output, PlacementError, Plan, Planner, Problem, Strategy,
-    TensorPlace, networks,
+    Limits, OpSequence, Operator, Output, Plan, PlanError, Planner, Problem, Strategy, TensorPlace,
+    networks,
     problem::Pool,
     report::traffic_json,
     verify::{Violation, execute, verify},
@@ -35,7 +35,7 @@ fn a_network_spills_little() {
     let only_slow = only_slow.plan(&sequence).unwrap();
     assert_eq!(verify(&sequence, &only_slow), []);
     assert!(plan.traffic() < only_slow.traffic() / 2, "{} {}", plan.traffic(), only_slow.traffic());
-    assert_eq!(plan.placement(&sequence).unwrap_err(), PlacementError::SeveralPools);
+    assert_eq!(plan.placement(&sequence).unwrap_err(), PlanError::SeveralPools);
 }
 
 #[test]
