@@ -26,8 +26,10 @@ pub struct Comparison {
     pub shared_objects_bound: Bytes,
     /// The total with one buffer per chunk, in bytes, as [`Plan::unshared_size`] counts it.
     pub unshared_size: Bytes,
-    /// Each strategy with its result, or why it has none, in the order of [`Strategy::ALL`].
-    pub rows: Vec<(Strategy, Result<Measurement, LeftOut>)>,
+    /// Each strategy with its result, in the order of [`Strategy::ALL`]. In place of a result, `too large` or `not
+    /// known` if the strategy cannot plan the problem, `too slow` if it did not end within the time limit, or `stopped`
+    /// if the caller cancelled before it ended.
+    pub rows: Vec<(Strategy, Result<Measurement, &'static str>)>,
     /// The result of [`Strategy::Best`] for a better order of the operators, if one was searched for.
     pub reordered: Option<Measurement>,
 }
@@ -42,22 +44,16 @@ impl Comparison {
     }
 }
 
-/// Why a strategy has no result.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum LeftOut {
+/// Why a strategy has no result, in words.
+mod left_out {
     /// The problem is too large for it.
-    #[error("too large")]
-    TooLarge,
+    pub(super) const TOO_LARGE: &str = "too large";
     /// It does not support a feature of the problem.
-    #[error("not known")]
-    Unsupported,
+    pub(super) const UNSUPPORTED: &str = "not known";
     /// It did not end within the time limit.
-    #[error("too slow")]
-    TooSlow,
+    pub(super) const TOO_SLOW: &str = "too slow";
     /// The caller cancelled the comparison before it ended.
-    #[error("stopped")]
-    Stopped,
+    pub(super) const STOPPED: &str = "stopped";
 }
 
 /// The result of a strategy.
@@ -118,9 +114,9 @@ impl Planner<'_> {
         let mut rows = Vec::new();
         for &strategy in Strategy::ALL {
             let measurement = if is_cancelled() {
-                Err(LeftOut::Stopped)
+                Err(left_out::STOPPED)
             } else if strategy.limit().is_some_and(|limit| chains > limit || dense) {
-                Err(LeftOut::TooLarge)
+                Err(left_out::TOO_LARGE)
             } else {
                 let start = Instant::now();
                 // Strategies that search also choose.
@@ -131,9 +127,9 @@ impl Planner<'_> {
                     prepared.best(input)
                 };
                 match plan {
-                    Err(PlanError::Unsupported { .. }) => Err(LeftOut::Unsupported),
-                    Err(PlanError::OutOfTime { .. }) => Err(LeftOut::TooSlow),
-                    Err(PlanError::Cancelled { .. }) => Err(LeftOut::Stopped),
+                    Err(PlanError::Unsupported { .. }) => Err(left_out::UNSUPPORTED),
+                    Err(PlanError::OutOfTime { .. }) => Err(left_out::TOO_SLOW),
+                    Err(PlanError::Cancelled { .. }) => Err(left_out::STOPPED),
                     plan => Ok(Measurement::of(&plan?, start.elapsed())),
                 }
             };

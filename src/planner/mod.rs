@@ -20,7 +20,7 @@ use tracing::{debug, info};
 
 pub use crate::search::{Conflict, conflict};
 pub use cache::PlanCache;
-pub use compare::{Comparison, LeftOut, Measurement};
+pub use compare::{Comparison, Measurement};
 pub use recomputed::RecomputedFit;
 pub use reordered::ReorderedPlan;
 pub(crate) use traffic_baseline::TrafficReference;

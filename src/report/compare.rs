@@ -4,7 +4,7 @@ use std::{fmt::Write, time::Duration};
 
 use crate::{
     Strategy,
-    planner::{Comparison, LeftOut, Measurement},
+    planner::{Comparison, Measurement},
     report::{Size, fit::WIDTH, printable},
 };
 
@@ -23,7 +23,7 @@ pub fn comparison(name: &str, comparison: &Comparison) -> String {
     }
     let named = comparison.rows.iter().map(|&(strategy, outcome)| (strategy.name(), outcome));
     let reordered = comparison.reordered.map(|outcome| (REORDERED, Ok(outcome)));
-    let mut rows: Vec<(&str, Result<Measurement, LeftOut>)> = named.chain(reordered).collect();
+    let mut rows: Vec<(&str, Result<Measurement, &'static str>)> = named.chain(reordered).collect();
     rows.sort_by_key(|(_, outcome)| outcome.map_or(u64::MAX, |outcome| outcome.pool_size));
     let _ = writeln!(
         text,
@@ -39,7 +39,7 @@ pub fn comparison(name: &str, comparison: &Comparison) -> String {
         let Measurement { pool_size, took, objects, .. } = match outcome {
             Ok(outcome) => outcome,
             Err(left_out) => {
-                let _ = writeln!(text, "  {strategy:<NAME$}{:>SIZE$}", left_out.to_string());
+                let _ = writeln!(text, "  {strategy:<NAME$}{left_out:>SIZE$}");
                 continue;
             }
         };
@@ -92,7 +92,7 @@ pub fn comparisons(inputs: &[(String, Comparison)]) -> String {
                 for (_, comparison) in columns {
                     let cell = match &comparison.rows[row].1 {
                         Ok(measured) => cell(measured, comparison),
-                        Err(left_out) => left_out.to_string(),
+                        Err(left_out) => (*left_out).to_owned(),
                     };
                     let _ = write!(text, "{cell:>CELL$}");
                 }
@@ -120,11 +120,11 @@ pub fn comparisons(inputs: &[(String, Comparison)]) -> String {
 pub fn comparisons_json(inputs: &[(String, Comparison)]) -> serde_json::Value {
     use serde_json::json;
     let outcome = |outcome: &Measurement| json!({"pool_size": outcome.pool_size, "seconds": outcome.took.as_secs_f64()});
-    let entry = |&(strategy, outcome): &(Strategy, Result<Measurement, LeftOut>)| match outcome {
-        Err(LeftOut::TooSlow) => json!({"strategy": strategy.name(), "too_slow": true}),
-        Err(LeftOut::Stopped) => json!({"strategy": strategy.name(), "stopped": true}),
-        Err(LeftOut::TooLarge) => json!({"strategy": strategy.name(), "too_large": true}),
-        Err(LeftOut::Unsupported) => json!({"strategy": strategy.name(), "not_known": true}),
+    let entry = |&(strategy, outcome): &(Strategy, Result<Measurement, &'static str>)| match outcome
+    {
+        Err(left_out) => {
+            json!({"strategy": strategy.name(), left_out.replace(' ', "_"): true})
+        }
         Ok(outcome) => json!({
             "strategy": strategy.name(),
             "winner": outcome.winner.map(Strategy::name),
