@@ -5,8 +5,8 @@ use std::{collections::BTreeMap, ops::Range};
 use crate::{
     Bytes, Step, Strategy,
     plan::{
-        Plan, PlannedBody, PlannedChunk, PlannedCopy, PlannedPart, PlannedPool, PlannedTensor,
-        PlannedWindow, Scope,
+        Plan, PlannedBody, PlannedChunk, PlannedPart, PlannedPool, PlannedTensor, PlannedWindow,
+        Scope,
     },
     sequence::DimRange,
 };
@@ -165,10 +165,11 @@ impl Plan {
     }
 
     /// The copies that make the pool smaller, in the order of their operators: views and gathered inputs that the plan
-    /// copies to memory of their own.
+    /// copies to memory of their own. Each is an output, the input that it could share bytes with, and the number of
+    /// bytes that are copied.
     #[must_use]
-    pub const fn copies(&self) -> &[PlannedCopy] {
-        self.copies.list.as_slice()
+    pub fn copies(&self) -> impl ExactSizeIterator<Item = (&str, &str, Bytes)> {
+        self.copies.list.iter().map(|copy| (&*copy.output, &*copy.input, copy.size))
     }
 
     /// The bytes by which the pools are smaller than the ones of the best plan found without these copies.

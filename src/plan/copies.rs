@@ -10,14 +10,11 @@ use crate::{Bytes, Plan};
     derive(serde::Serialize, serde::Deserialize),
     serde(deny_unknown_fields)
 )]
-#[non_exhaustive]
-pub struct PlannedCopy {
-    /// The output.
-    pub output: Box<str>,
-    /// The input.
-    pub input: Box<str>,
+pub(crate) struct PlannedCopy {
+    pub(crate) output: Box<str>,
+    pub(crate) input: Box<str>,
     /// The bytes that are copied.
-    pub size: Bytes,
+    pub(crate) size: Bytes,
 }
 
 /// What a plan copies to make its pool smaller.

@@ -22,8 +22,7 @@ mod scope;
 pub(crate) mod step_memory;
 mod windows;
 
-pub(crate) use copies::PlannedCopies;
-pub use copies::PlannedCopy;
+pub(crate) use copies::{PlannedCopies, PlannedCopy};
 #[cfg(feature = "serde")]
 pub(crate) use file::PlanFile;
 pub(crate) use layout::Layout;

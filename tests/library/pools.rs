@@ -90,7 +90,7 @@ fn pins_apart_make_a_view_a_copy() {
     let sequence = with_a_view(|view| view);
     let plan = planner.plan(&sequence).unwrap();
     assert_eq!((plan.offset("whole"), plan.offset("view")), (Some(0), Some(512)));
-    let copied: u64 = plan.copies().iter().map(|copy| copy.size).sum();
+    let copied: u64 = plan.copies().map(|(.., size)| size).sum();
     assert_eq!(copied, 64);
     assert_eq!(verify(&sequence, &plan), []);
     let error = planner.plan(&with_a_view(Output::required)).unwrap_err();
