@@ -2,7 +2,10 @@
 
 use crate::{
     Bytes, Plan, PlanError, PlannedChunk, PlannedLink, Problem,
-    problem::constraints::{Place, PoolId},
+    problem::{
+        ChunkId,
+        constraints::{Place, PoolId},
+    },
 };
 
 impl Plan {
@@ -26,25 +29,25 @@ impl Plan {
     ///
     /// If there is not one offset per chunk, or a chunk does not end below 2^64 bytes.
     pub fn from_offsets(problem: &Problem, offsets: &[Bytes]) -> Result<Self, PlanError> {
-        let places = offsets.iter().map(|&offset| Place::new(PoolId(0), offset));
+        let places = offsets.iter().map(|&offset| (PoolId(0), offset));
         Self::from_places(problem, &places.collect::<Vec<_>>())
     }
 
-    /// Creates the plan that places each chunk of a problem in a pool at an offset, by
+    /// Creates the plan that places each chunk of a problem in a pool at an offset in bytes, by
     /// [`ChunkId`](crate::problem::ChunkId); for problems with several pools. An optional part counts as
     /// inside its whole if its place agrees.
     ///
     /// ```
-    /// use memplan::{Plan, Problem, problem::{Place, Pool}, verify::verify};
+    /// use memplan::{Plan, Problem, problem::Pool, verify::verify};
     ///
     /// let mut problem = Problem::builder();
     /// let (fast, slow) = (problem.pool(Pool::new("fast").capacity(16)), problem.pool(Pool::new("slow")));
     /// problem.chunk(0..2, 10);
     /// problem.chunk(1..3, 20);
     /// let problem = problem.build()?;
-    /// let plan = Plan::from_places(&problem, &[Place::new(fast, 0), Place::new(slow, 0)])?;
+    /// let plan = Plan::from_places(&problem, &[(fast, 0), (slow, 0)])?;
     /// assert_eq!(verify(&problem, &plan), []);
-    /// let plan = Plan::from_places(&problem, &[Place::new(slow, 0), Place::new(fast, 0)])?;
+    /// let plan = Plan::from_places(&problem, &[(slow, 0), (fast, 0)])?;
     /// assert!(!verify(&problem, &plan).is_empty());
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -52,33 +55,37 @@ impl Plan {
     /// # Errors
     ///
     /// As for [`from_offsets`](Self::from_offsets).
-    pub fn from_places(problem: &Problem, places: &[Place]) -> Result<Self, PlanError> {
+    pub fn from_places(problem: &Problem, places: &[(PoolId, Bytes)]) -> Result<Self, PlanError> {
         if places.len() != problem.len() {
             let (expected, found) = (problem.len(), places.len());
             return Err(PlanError::OffsetCount { expected, found });
         }
         let mut chunks = Vec::with_capacity(places.len());
-        for (id, &place) in problem.ids().zip(places) {
-            let (chunk, offset) = (problem.chunk(id), place.offset);
+        let place = |chunk: ChunkId| {
+            let (pool, offset) = places[chunk.index()];
+            Place::new(pool, offset)
+        };
+        for id in problem.ids() {
+            let (chunk, Place { pool, offset }) = (problem.chunk(id), place(id));
             let end = offset.checked_add(problem.padded_size(id));
             if end.and_then(|end| end.checked_add(problem.alignment())).is_none() {
                 let (chunk, size) = (problem.name(id), chunk.size);
                 return Err(PlanError::BeyondAddresses { chunk, size, offset });
             }
-            let link = problem.link_in(id, |chunk| places[chunk.index()]);
+            let link = problem.link_in(id, place);
             chunks.push(PlannedChunk {
                 id: problem.number(id),
                 name: problem.name(id).into(),
                 size: chunk.size,
                 begin: chunk.begin,
                 end: chunk.end,
-                pool: place.pool.index(),
+                pool: pool.index(),
                 offset,
                 overwrites: link.map(PlannedLink::of),
                 object: None,
             });
         }
-        let problem = problem.with_parts_at(|chunk| places[chunk.index()]);
+        let problem = problem.with_parts_at(place);
         Ok(Self::of_chunks(&problem, chunks))
     }
 }

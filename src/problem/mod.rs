@@ -33,7 +33,7 @@ mod without;
 
 pub(crate) use crate::bodies::Segment;
 pub use builder::ProblemBuilder;
-pub use constraints::{Feature, Part, Place, Pool, PoolId};
+pub use constraints::{Feature, Part, Pool, PoolId};
 pub(crate) use error::ProblemError;
 #[cfg(feature = "serde")]
 pub(crate) use file::ProblemFile;

@@ -396,9 +396,9 @@ mod tests {
             let in_blocks = late_layout(&problem);
             let place = |at: usize| {
                 let pool = in_blocks.pools.get(at).copied().unwrap_or_default();
-                Place::new(pool, in_blocks.offsets[at])
+                (pool, in_blocks.offsets[at])
             };
-            let places: Vec<Place> = (0..problem.len()).map(place).collect();
+            let places: Vec<_> = (0..problem.len()).map(place).collect();
             let plan = Plan::from_places(&problem, &places).unwrap();
             assert_eq!(verify(&problem, &plan), []);
             shared += u32::from(plan.pool_size < plan.naive_size);

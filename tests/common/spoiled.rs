@@ -1,9 +1,6 @@
 //! Plans of constrained problems, and the same plans with a change that usually makes them wrong.
 
-use memplan::{
-    Plan, PlannedLink, Problem,
-    problem::{Place, PoolId},
-};
+use memplan::{Plan, PlannedLink, Problem, problem::PoolId};
 use serde_json::Value;
 
 use super::{
@@ -42,9 +39,8 @@ pub fn links(problem: &Problem) -> Vec<Option<Over>> {
     problem.ids().map(link).collect()
 }
 
-fn places(plan: &Plan) -> Vec<Place> {
-    let place =
-        |c: &memplan::PlannedChunk| Place::new(PoolId(u16::try_from(c.pool).unwrap()), c.offset);
+fn places(plan: &Plan) -> Vec<(PoolId, u64)> {
+    let place = |c: &memplan::PlannedChunk| (PoolId(u16::try_from(c.pool).unwrap()), c.offset);
     plan.chunks().iter().map(place).collect()
 }
 
@@ -55,9 +51,9 @@ pub fn spoiled(dice: &mut Dice, text: &Value, problem: &Problem, plan: &Plan) ->
     if !requests.is_empty() && dice.roll(4) == 0 {
         let request = requests[usize::try_from(dice.roll(requests.len() as u64)).unwrap()];
         let (new, old) = (request.overwriter.index(), request.overwritten.index());
-        let offset = (places[old].offset + request.offset).saturating_sub(request.below);
+        let offset = (places[old].1 + request.offset).saturating_sub(request.below);
         if dice.roll(3) > 0 {
-            places[new] = Place::new(places[old].pool, offset);
+            places[new] = (places[old].0, offset);
         }
         let mut plan = Plan::from_places(problem, &places).unwrap();
         plan.chunks_mut()[new].overwrites = Some(match request.below {
@@ -69,14 +65,14 @@ pub fn spoiled(dice: &mut Dice, text: &Value, problem: &Problem, plan: &Plan) ->
     let bodies = bodies(text, &spots(plan));
     let chunk = usize::try_from(dice.roll(places.len() as u64)).unwrap();
     let moved = if dice.roll(3) == 0 { vec![chunk] } else { bodies[chunk].clone() };
-    let low = moved.iter().map(|&at| places[at].offset).min().unwrap();
+    let low = moved.iter().map(|&at| places[at].1).min().unwrap();
     let new = dice.roll(4 + 2 * plan.pools().iter().map(|pool| pool.size).max().unwrap_or(0));
     let pools = problem.pools().len().max(1) as u64;
     let pool =
         if dice.roll(3) == 0 { Some(u16::try_from(dice.roll(pools)).unwrap()) } else { None };
     for at in moved {
-        let offset = places[at].offset - low + new;
-        places[at] = Place::new(pool.map_or(places[at].pool, PoolId), offset);
+        let offset = places[at].1 - low + new;
+        places[at] = (pool.map_or(places[at].0, PoolId), offset);
     }
     let mut plan = Plan::from_places(problem, &places).unwrap();
     if dice.roll(6) == 0 {

@@ -6,7 +6,7 @@ use std::{fs, path::Path};
 use memplan::{
     Input, OpSequence, Operator, Output, Plan, PlanError, Planner, Problem, Strategy,
     import::{Format, ImportOptions, read_input},
-    problem::{Place, Pool},
+    problem::{Pool, PoolId},
     report::explain,
     search::first_fit,
     sequence::SequenceBuilder,
@@ -143,8 +143,8 @@ fn sequences_with_bodies_are_accounted_for() {
 /// The plan of the first-fit strategy.
 fn planned(problem: &Problem) -> Option<Plan> {
     let layout = first_fit::layout(problem).ok()?;
-    let place = |chunk| Place::new(layout.pool(chunk), layout.offset(chunk));
-    let places: Vec<Place> = problem.ids().map(place).collect();
+    let place = |chunk| (layout.pool(chunk), layout.offset(chunk));
+    let places: Vec<(PoolId, u64)> = problem.ids().map(place).collect();
     Some(Plan::from_places(problem, &places).unwrap())
 }
 

@@ -6,7 +6,7 @@ use crate::common::constraints::{Dice, random_problem};
 use memplan::{
     Plan, Planner, Problem,
     plan::PlannedPool,
-    problem::{Place, Pool},
+    problem::{Pool, PoolId},
     report::{
         MapOptions, SvgOptions, by_pool, explain, in_buffers, memory_map, pool_maps, pool_maps_svg,
     },
@@ -133,8 +133,8 @@ fn no_two_chunks_are_drawn_over_each_other() {
         let json = random_problem(&mut dice);
         let Ok(problem) = serde_json::from_value::<Problem>(json) else { continue };
         let Ok(layout) = first_fit::layout(&problem) else { continue };
-        let places: Vec<Place> =
-            problem.ids().map(|c| Place::new(layout.pool(c), layout.offset(c))).collect();
+        let places: Vec<(PoolId, u64)> =
+            problem.ids().map(|c| (layout.pool(c), layout.offset(c))).collect();
         let plan = Plan::from_places(&problem, &places).unwrap();
         if problem.is_unconstrained() || !plan.parts().is_empty() {
             continue;
@@ -159,8 +159,8 @@ fn every_chunk_lies_within_the_size_of_its_buffer() {
         let json = random_problem(&mut dice);
         let Ok(problem) = serde_json::from_value::<Problem>(json) else { continue };
         let Ok(layout) = first_fit::layout(&problem) else { continue };
-        let places: Vec<Place> =
-            problem.ids().map(|c| Place::new(layout.pool(c), layout.offset(c))).collect();
+        let places: Vec<(PoolId, u64)> =
+            problem.ids().map(|c| (layout.pool(c), layout.offset(c))).collect();
         let plan = Plan::from_places(&problem, &places).unwrap();
         let buffers = in_buffers(&plan);
         assert_eq!(buffers.chunks().len(), plan.chunks().len());

@@ -8,7 +8,7 @@ use crate::common::{
 use memplan::{
     Input, OpSequence, Operator, Output, Plan, Planner, Problem, Strategy,
     import::{Format, ImportOptions, read_input, read_plan},
-    problem::{ChunkId, Place, PoolId},
+    problem::{ChunkId, PoolId},
     report::{
         not_in_csv, write_plan_csv, write_plan_json, write_problem_csv, write_problem_json,
         write_sequence_json,
@@ -194,8 +194,8 @@ fn a_problem_that_is_not_plain_survives_csv() {
             let Ok(plan) = Planner::new().strategy(Strategy::FirstFit).plan(planned) else {
                 continue;
             };
-            let places: Vec<Place> =
-                plan.chunks().iter().map(|chunk| Place::new(PoolId(0), chunk.offset)).collect();
+            let places: Vec<(PoolId, u64)> =
+                plan.chunks().iter().map(|chunk| (PoolId(0), chunk.offset)).collect();
             assert_eq!(verify(other, &Plan::from_places(other, &places).unwrap()), [], "{csv}");
         }
         let headings = csv.lines().next().unwrap();

@@ -4,7 +4,7 @@ use memplan::{
     Limits, Plan, Planner, Problem, Strategy,
     lower::LoweringOptions,
     plan::Scope,
-    problem::{ChunkId, Place, PoolId, ProblemBuilder, Request},
+    problem::{ChunkId, PoolId, ProblemBuilder, Request},
     verify::verify,
 };
 use rstest::rstest;
@@ -108,8 +108,7 @@ fn the_pool_is_the_smallest_of_all_choices() {
         assert_eq!(found, (smallest, true, Scope::AllChoices), "{number}\n{}", text());
         inside += plan.parts().len();
         copied += plan.copies().len();
-        let places: Vec<_> =
-            plan.chunks().iter().map(|chunk| Place::new(PoolId(0), chunk.offset)).collect();
+        let places: Vec<_> = plan.chunks().iter().map(|chunk| (PoolId(0), chunk.offset)).collect();
         let placed = Plan::from_places(&problem, &places).unwrap();
         // With requests, places alone do not say which of both an offset stands for.
         if problem.requests().is_empty() {

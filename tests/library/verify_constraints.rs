@@ -10,7 +10,7 @@ use crate::common::{
 use memplan::{
     Plan, PlannedLink, Problem,
     plan::PlannedPart,
-    problem::{ChunkId, Place, Pool, PoolId, Request},
+    problem::{ChunkId, Pool, PoolId, Request},
     search::first_fit,
     verify::{Verifier, verify},
 };
@@ -49,7 +49,7 @@ fn problem() -> Problem {
 }
 
 fn plan(problem: &Problem) -> Plan {
-    let at = |pool: u16, offset: u64| Place::new(PoolId(pool), offset);
+    let at = |pool: u16, offset: u64| (PoolId(pool), offset);
     let places = [
         at(0, 0),
         at(0, 0),
@@ -354,8 +354,8 @@ fn both_checkers_agree_on_random_plans() {
             continue;
         };
         let Ok(layout) = first_fit::layout(&problem) else { continue };
-        let places: Vec<Place> =
-            problem.ids().map(|c| Place::new(layout.pool(c), layout.offset(c))).collect();
+        let places: Vec<(PoolId, u64)> =
+            problem.ids().map(|c| (layout.pool(c), layout.offset(c))).collect();
         let mut plan = Plan::from_places(&problem, &places).unwrap();
         assert!(compare(&format!("first fit {round}"), &text, &problem, &plan));
         for turn in 0..8 {
@@ -375,7 +375,7 @@ fn both_checkers_agree_on_random_plans() {
 fn stated(problem: &Problem, plan: &Value) -> Option<Plan> {
     let at = |pool: &str, offset: &Value| {
         let pool = problem.pools().iter().position(|one| &*one.name == pool).unwrap_or(0);
-        Place::new(PoolId(u16::try_from(pool).unwrap()), offset.as_u64().unwrap())
+        (PoolId(u16::try_from(pool).unwrap()), offset.as_u64().unwrap())
     };
     let chunks = plan.get("chunks").or(plan.get("offsets")).unwrap_or(plan).as_array()?;
     let places = chunks.iter().map(|chunk| match chunk.get("offset") {
@@ -403,8 +403,8 @@ fn recorded_optimal_plans_are_right_and_both_checkers_agree_on_spoiled_ones() {
                 plan.objective().iter().map(|&value| u64::try_from(value).unwrap()).collect();
             assert_eq!(found, objective, "{name}");
             if let Ok(layout) = first_fit::layout(&problem) {
-                let places: Vec<Place> =
-                    problem.ids().map(|c| Place::new(layout.pool(c), layout.offset(c))).collect();
+                let places: Vec<(PoolId, u64)> =
+                    problem.ids().map(|c| (layout.pool(c), layout.offset(c))).collect();
                 let plan = Plan::from_places(&problem, &places).unwrap();
                 assert_eq!(verify(&problem, &plan), [], "{name}");
             }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use library::{
     Plan as LibraryPlan,
-    problem::{ChunkId, Place, Pool as LibraryPool, PoolId, ProblemBuilder, Request},
+    problem::{ChunkId, Pool as LibraryPool, PoolId, ProblemBuilder, Request},
     verify::{Verifier, Violation},
 };
 
@@ -263,7 +263,7 @@ pub unsafe extern "C" fn memplan_verify(
         let Problem(problem) = unsafe { reference(problem, "problem") }?;
         // SAFETY: promised by the caller.
         let offsets = unsafe { slice(offsets, n, "offsets") }?;
-        let places = offsets.iter().map(|&offset| Place::new(PoolId(0), offset));
+        let places = offsets.iter().map(|&offset| (PoolId(0), offset));
         verified(problem, alignment, &places.collect::<Vec<_>>())
     })
 }
@@ -291,12 +291,16 @@ pub unsafe extern "C" fn memplan_verify_in_pools(
         let offsets = unsafe { slice(offsets, n, "offsets") }?;
         let known = problem.pools().len();
         let places = pools.iter().zip(offsets);
-        let places = places.map(|(&at, &offset)| Ok(Place::new(pool(at, known)?, offset)));
+        let places = places.map(|(&at, &offset)| Ok((pool(at, known)?, offset)));
         verified(problem, alignment, &places.collect::<Result<Vec<_>, Failure>>()?)
     })
 }
 
-fn verified(problem: &library::Problem, alignment: u64, places: &[Place]) -> Result<(), Failure> {
+fn verified(
+    problem: &library::Problem,
+    alignment: u64,
+    places: &[(PoolId, u64)],
+) -> Result<(), Failure> {
     let problem = problem.clone().with_alignment(alignment)?;
     let plan = LibraryPlan::from_places(&problem, places)?;
     let found = Verifier::new().verify(&problem, &plan);

@@ -5,7 +5,7 @@ use std::{borrow::Cow, sync::Arc};
 use memplan::{
     InputRef,
     order::default_limits,
-    problem::{Place, PoolId},
+    problem::PoolId,
     report,
     verify::{Violation, execute_with_waits},
 };
@@ -192,11 +192,11 @@ fn from_offsets(
 }
 
 /// Reads offsets or, if there are several pools, pairs of the name of a pool and an offset.
-fn places(problem: &memplan::Problem, places: &Bound<'_, PyAny>) -> PyResult<Vec<Place>> {
+fn places(problem: &memplan::Problem, places: &Bound<'_, PyAny>) -> PyResult<Vec<(PoolId, u64)>> {
     let pools = problem.pools();
     if pools.len() < 2 {
         let offsets = list(places, "offsets")?.into_iter();
-        return Ok(offsets.map(|offset| Place::new(PoolId(0), offset)).collect());
+        return Ok(offsets.map(|offset| (PoolId(0), offset)).collect());
     }
     let place = |item: PyResult<Bound<'_, PyAny>>| {
         let item = item?;
@@ -207,7 +207,7 @@ fn places(problem: &memplan::Problem, places: &Bound<'_, PyAny>) -> PyResult<Vec
         let at = pools.iter().position(|pool| *pool.name == *name);
         let unknown = || value_error(memplan::ProblemError::UnknownPool { pool: name.clone() });
         let at = at.and_then(|at| u16::try_from(at).ok()).ok_or_else(unknown)?;
-        Ok(Place::new(PoolId(at), whole(&offset, || "an offset".to_owned())?))
+        Ok((PoolId(at), whole(&offset, || "an offset".to_owned())?))
     };
     places.try_iter()?.map(place).collect()
 }

@@ -16,8 +16,9 @@ pub(crate) use clock::Clock;
 pub(crate) use clock::Clocks;
 pub use features::Feature;
 pub(crate) use features::UnsupportedFeature;
+pub(crate) use pools::Place;
 pub(crate) use pools::UsedBytes;
-pub use pools::{Place, Pool, PoolId};
+pub use pools::{Pool, PoolId};
 
 use std::ops::Range;
 

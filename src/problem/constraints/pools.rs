@@ -107,18 +107,14 @@ impl PoolId {
 
 /// A place for a chunk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[non_exhaustive]
-pub struct Place {
-    /// The pool.
-    pub pool: PoolId,
+pub(crate) struct Place {
+    pub(crate) pool: PoolId,
     /// Bytes from the start of the pool.
-    pub offset: Bytes,
+    pub(crate) offset: Bytes,
 }
 
 impl Place {
-    /// Creates a place.
-    #[must_use]
-    pub const fn new(pool: PoolId, offset: Bytes) -> Self {
+    pub(crate) const fn new(pool: PoolId, offset: Bytes) -> Self {
         Self { pool, offset }
     }
 }
