@@ -160,7 +160,7 @@ impl<'a> Prediction<'a> {
             note("the runtime's own planner takes no more, so the new plan states no offsets");
             OfflinePlan::online(arena)
         };
-        let planned = offline.simulate(arena).map_err(|error| failed(&error))?;
+        let planned = offline.simulate(&model.survey).map_err(|error| failed(&error))?;
         let bytes = offline
             .write(&model.bytes, arena, self.args.replace)
             .map_err(|error| failed(&error))?;
@@ -168,7 +168,7 @@ impl<'a> Prediction<'a> {
         let found = OfflinePlan::of_model(&bytes).map_err(|error| wrong(Some(path), error))?;
         let is_right = written == model.survey
             && found.as_ref() == Some(&offline)
-            && planned.violations(&written).is_empty();
+            && verify::execute(&written.sequence, &planned).is_empty();
         if !is_right {
             let words = "with its plan, the model would be read as another one or run wrongly; nothing is written, and this is a bug in memplan";
             return Err(wrong(Some(self.path), words));
@@ -311,15 +311,15 @@ pub(crate) fn verify(args: &VerifyArgs) -> Result<Verdict, Failure> {
             "the model has no offline plan in its metadata; memplan plan MODEL -o OUT.tflite writes one",
         ));
     };
-    let head = offline.simulate(&planned.arena).map_err(|error| wrong(Some(args.plan()), error))?;
+    let head = offline.simulate(&planned).map_err(|error| wrong(Some(args.plan()), error))?;
     problems.extend(offline.faults(&planned, &head));
-    let own = OfflinePlan::online(&survey.arena).simulate(&survey.arena);
+    let own = OfflinePlan::online(&survey.arena).simulate(survey);
     let own = own.map_err(|error| wrong(Some(&args.input), error))?;
     let mut out = io::BufWriter::new(io::stdout().lock());
     if problems.is_empty() {
         let tensors = offline.offsets.iter().filter(|offset| offset.is_some()).count();
         writeln!(out, "correct: {} at fixed offsets", count(tensors as u64, "tensor"))?;
-        write!(out, "{}", report::heads(own.size, head.size))?;
+        write!(out, "{}", report::heads(own.pool_size(), head.pool_size()))?;
     } else {
         write!(out, "{}", report::violations(&problems, crate::verify::shown()))?;
         let kernels = tflite::kernel_library(&args.reading).unwrap_or_default();

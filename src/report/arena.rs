@@ -142,8 +142,8 @@ pub fn arena_entry(
     let is_micro = arena.runtime == Runtime::Micro;
     let (own, planned) = if is_micro {
         let online = OfflinePlan::online(arena);
-        let own = present.unwrap_or(&online).simulate(arena)?;
-        (own.size, OfflinePlan::of_plan(arena, plan).simulate(arena)?.size)
+        let own = present.unwrap_or(&online).head(arena)?;
+        (own.total, OfflinePlan::of_plan(arena, plan).head(arena)?.total)
     } else {
         // The interpreter cannot be given offsets.
         (arena.own_size()?, plan.pool_size)

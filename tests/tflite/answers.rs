@@ -97,8 +97,8 @@ fn tensors_scratch_and_lifetimes_are_the_runtimes() {
 #[test]
 fn the_head_is_predicted_to_the_byte() {
     for Case { name, survey, answer } in cases() {
-        let head = OfflinePlan::online(&survey.arena).simulate(&survey.arena).unwrap();
-        assert_eq!(head.size, number(&answer["tflm_reference_64bit"]["head"]), "{name}");
+        let head = OfflinePlan::online(&survey.arena).simulate(&survey).unwrap();
+        assert_eq!(head.pool_size(), number(&answer["tflm_reference_64bit"]["head"]), "{name}");
     }
 }
 
@@ -108,9 +108,9 @@ fn the_whole_arena_is_predicted_to_the_byte() {
     let mut known = 0;
     for Case { name, survey, answer } in cases() {
         let Some(tail) = survey.arena.tail else { continue };
-        let head = OfflinePlan::online(&survey.arena).simulate(&survey.arena).unwrap();
+        let head = OfflinePlan::online(&survey.arena).simulate(&survey).unwrap();
         let total = number(&answer["tflm_reference_64bit"]["total"]);
-        assert_eq!(head.size + tail, total, "{name}");
+        assert_eq!(head.pool_size() + tail, total, "{name}");
         known += 1;
     }
     assert!(known == 0 || known >= 21, "{known}");
@@ -149,10 +149,10 @@ fn shared_arena(models: &[PathBuf]) -> (u64, u64) {
     let options = ImportOptions::default();
     let read = |path: &PathBuf| {
         let bytes = fs::read(path).unwrap();
-        let arena = survey(&bytes, &options).unwrap().arena;
+        let survey = survey(&bytes, &options).unwrap();
         let present = OfflinePlan::of_model(&bytes).unwrap();
-        let head = present.unwrap_or(OfflinePlan::online(&arena)).simulate(&arena).unwrap();
-        (head.size, arena)
+        let offline = present.unwrap_or(OfflinePlan::online(&survey.arena));
+        (offline.simulate(&survey).unwrap().pool_size(), survey.arena)
     };
     let (heads, arenas): (Vec<u64>, Vec<Arena>) = models.iter().map(read).unzip();
     let tail = Arena::shared_tail(&arenas.iter().collect::<Vec<_>>());
@@ -223,8 +223,9 @@ fn the_head_is_predicted_for_other_kernels() {
     ] {
         let Some(path) = shared_path(&format!("data/tflite/models/{name}.tflite")) else { return };
         let options = ImportOptions::default().library(KernelLibrary::CmsisNn);
-        let arena = survey(&fs::read(path).unwrap(), &options).unwrap().arena;
-        assert_eq!(OfflinePlan::online(&arena).simulate(&arena).unwrap().size, head, "{name}");
+        let survey = survey(&fs::read(path).unwrap(), &options).unwrap();
+        let found = OfflinePlan::online(&survey.arena).simulate(&survey).unwrap();
+        assert_eq!(found.pool_size(), head, "{name}");
     }
 }
 
@@ -248,11 +249,11 @@ fn plans_are_as_small_as_the_recorded_bounds() {
                 assert_eq!(plan.pool_size(), number(&answer[key]["pool"]), "{name} {key}");
             }
             let offline = OfflinePlan::of_plan(&survey.arena, &plan);
-            let head = offline.simulate(&survey.arena).unwrap();
+            let head = offline.simulate(&survey).unwrap();
             assert!(
-                head.size <= plan.pool_size(),
+                head.pool_size() <= plan.pool_size(),
                 "{name} {key}: {} {}",
-                head.size,
+                head.pool_size(),
                 plan.pool_size()
             );
         }
@@ -289,8 +290,9 @@ fn overlaps_reach_what_a_prototype_reached(
     assert_eq!(found, (vec![], vec![]), "{name}");
     assert_eq!((plan.pool_size(), plan.proven_optimal()), (least, true), "{name}");
     let offline = OfflinePlan::of_plan(&survey.arena, &plan);
-    let head = offline.simulate(&survey.arena).unwrap();
-    assert!(head.size <= plan.pool_size() && head.violations(&survey).is_empty(), "{name}");
+    let head = offline.simulate(&survey).unwrap();
+    assert!(head.pool_size() <= plan.pool_size(), "{name}");
+    assert_eq!(execute(&survey.sequence, &head), [], "{name}");
 }
 
 /// Measured in the interpreter without delegates, with reference kernels: the place of each tensor in

@@ -7,6 +7,7 @@ use memplan::{
         ImportOptions, InPlace, Kernels,
         tflite::{ALIGNMENT, Survey, TfliteError, survey},
     },
+    verify::execute,
 };
 use rstest::rstest;
 
@@ -48,10 +49,10 @@ fn a_plan_goes_in_front_of_the_file_and_is_read_back() {
     assert!(plan.offsets.iter().flatten().all(|offset| offset.is_multiple_of(16)));
     // The weights have no offset.
     assert_eq!(plan.offsets[1], None);
-    let head = plan.simulate(&survey.arena).unwrap();
-    assert_eq!((head.size, head.violations(&survey)), (512, vec![]));
-    let own = OfflinePlan::online(&survey.arena).simulate(&survey.arena).unwrap();
-    assert_eq!(own.size, 768);
+    let head = plan.simulate(&survey).unwrap();
+    assert_eq!((head.pool_size(), execute(&survey.sequence, &head)), (512, vec![]));
+    let own = OfflinePlan::online(&survey.arena).simulate(&survey).unwrap();
+    assert_eq!(own.pool_size(), 768);
     // A plan in the file is replaced only on request, and then in place.
     assert!(matches!(
         OfflinePlan::online(&survey.arena).write(&written, &survey.arena, false),
@@ -77,7 +78,7 @@ fn no_cut_or_flip_of_a_planned_file_panics() {
             let mut damaged = written.clone();
             damaged[at] ^= flip;
             if let Ok(Some(found)) = OfflinePlan::of_model(&damaged) {
-                let _ = found.simulate(&survey.arena);
+                let _ = found.simulate(&survey);
             }
             if let Ok(written) = plan.write(&damaged, &survey.arena, true) {
                 assert_eq!(OfflinePlan::of_model(&written).unwrap().as_ref(), Some(&plan));
@@ -173,7 +174,7 @@ fn wrong_offsets_are_found() {
         // The weights, which must not have an offset.
         offsets.insert(1, None);
         let plan = OfflinePlan::new(offsets);
-        plan.simulate(&survey.arena).unwrap().violations(&survey).len()
+        execute(&survey.sequence, &plan.simulate(&survey).unwrap()).len()
     };
     assert_eq!(violations([0, 256, 0, 0, 256, 0]), 0);
     assert_eq!(violations([0, 256, 512, 256, 256, 256]), 0);
@@ -184,7 +185,7 @@ fn wrong_offsets_are_found() {
     let strict = ImportOptions::default().kernels(Kernels::new(InPlace::None));
     let strict = memplan::import::tflite::survey(&bytes, &strict).unwrap();
     let plan = planned(&survey);
-    assert_ne!(plan.simulate(&strict.arena).unwrap().violations(&strict), []);
+    assert_ne!(execute(&strict.sequence, &plan.simulate(&strict).unwrap()), []);
 }
 
 #[test]

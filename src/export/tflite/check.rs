@@ -4,11 +4,12 @@ use std::{collections::BTreeMap, fmt::Display};
 
 use crate::{
     Plan, PlannedChunk, PlannedTensor, TensorPlace,
-    export::tflite::{Head, OfflinePlan},
+    baselines::tflite::RecordError,
+    export::tflite::OfflinePlan,
     import::tflite::{ALIGNMENT, Runtime, Survey},
     plan::{PlannedCopies, Scope},
     sequence::SizeBasis,
-    verify::{Violation, execute},
+    verify::execute,
 };
 
 impl OfflinePlan {
@@ -26,14 +27,14 @@ impl OfflinePlan {
         let Some(offline) = Self::of_model(model).map_err(|error| alone(&error))? else {
             return Ok(None);
         };
-        let head = offline.simulate(&survey.arena).map_err(|error| alone(&error))?;
+        let head = offline.simulate(survey).map_err(|error| alone(&error))?;
         let faults = offline.faults(survey, &head);
         if faults.is_empty() { Ok(Some(offline)) } else { Err(faults) }
     }
 
-    /// Describes all that goes wrong when a model runs with the plan, which gives it this head.
+    /// Describes all that goes wrong when a model runs with the plan, which gives it this [head](Self::simulate).
     #[must_use]
-    pub fn faults(&self, survey: &Survey, head: &Head) -> Vec<String> {
+    pub fn faults(&self, survey: &Survey, head: &Plan) -> Vec<String> {
         let mut in_head = vec![false; self.offsets.len()];
         for tensor in survey.arena.buffers.iter().filter_map(|buffer| buffer.tensor) {
             if let Some(in_head) = in_head.get_mut(tensor) {
@@ -50,15 +51,22 @@ impl OfflinePlan {
             )),
             _ => None,
         });
-        misplaced.chain(head.violations(survey).iter().map(ToString::to_string)).collect()
+        let violations = execute(&survey.sequence, head);
+        misplaced.chain(violations.iter().map(ToString::to_string)).collect()
     }
-}
 
-impl Head {
-    /// The head as a plan of the model's sequence, with a chunk for each buffer.
-    #[must_use]
-    pub fn plan(&self, survey: &Survey) -> Plan {
-        let buffers = || survey.arena.buffers.iter().zip(&self.offsets);
+    /// Places all buffers in the head of the arena as the runtime does: first the tensors that have an offset,
+    /// unchecked, then the others around them. Returns the head as a plan of the model's sequence, with a chunk for
+    /// each buffer; its pool has the size that the runtime reports. [`execute`] finds everything that goes wrong when
+    /// the operators run with it: a tensor may lie over an input only where the sequence, read for the kernels that
+    /// will run, allows it.
+    ///
+    /// # Errors
+    ///
+    /// If there is not an entry for each tensor, or a sum of sizes and offsets exceeds 64 bits.
+    pub fn simulate(&self, survey: &Survey) -> Result<Plan, RecordError> {
+        let head = self.head(&survey.arena)?;
+        let buffers = || survey.arena.buffers.iter().zip(&head.offsets);
         let chunks: Vec<PlannedChunk> = buffers()
             .enumerate()
             .map(|(at, (buffer, &offset))| PlannedChunk {
@@ -82,10 +90,10 @@ impl Head {
                 _ => TensorPlace::Pool { chunk, offset },
             },
         });
-        Plan {
+        Ok(Plan {
             strategy: None,
             winner: None,
-            pool_size: self.size,
+            pool_size: head.total,
             lower_bound: 0,
             proven_optimal: false,
             scope: Scope::TheseChoices,
@@ -112,13 +120,6 @@ impl Head {
             undeclared: Vec::new(),
             copies: PlannedCopies::default(),
             is_sorted: false,
-        }
-    }
-
-    /// Returns everything that goes wrong when the operators run with their tensors at these offsets. A
-    /// tensor may lie over an input only where the sequence, read for the kernels that will run, allows it.
-    #[must_use]
-    pub fn violations(&self, survey: &Survey) -> Vec<Violation> {
-        execute(&survey.sequence, &self.plan(survey))
+        })
     }
 }

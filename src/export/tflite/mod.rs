@@ -16,7 +16,7 @@ use std::collections::HashMap;
 
 use crate::{
     Bytes, Plan, TensorPlace,
-    baselines::tflite::{Record, RecordError, Records, micro},
+    baselines::tflite::{Offsets, Record, RecordError, Records, micro},
     import::tflite::{ALIGNMENT, Arena, ArenaBuffer},
 };
 
@@ -30,16 +30,6 @@ pub const ENTRY: &str = "OfflineMemoryAllocation";
 pub struct OfflinePlan {
     /// The offsets, subgraph by subgraph.
     pub offsets: Vec<Option<Bytes>>,
-}
-
-/// The places that the runtime gives to everything in its arena, with an offline plan.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Head {
-    /// The size of the head in bytes, as the runtime reports it.
-    pub size: Bytes,
-    /// The offset of each buffer of the [`Arena`], in bytes.
-    pub offsets: Vec<Bytes>,
 }
 
 impl OfflinePlan {
@@ -76,13 +66,8 @@ impl OfflinePlan {
         offline
     }
 
-    /// Places all buffers as the runtime does: first the tensors that have an offset, unchecked, then
-    /// the others around them.
-    ///
-    /// # Errors
-    ///
-    /// If there is not an entry for each tensor, or a sum of sizes and offsets exceeds 64 bits.
-    pub fn simulate(&self, arena: &Arena) -> Result<Head, RecordError> {
+    /// The places of all buffers of the arena in its head, as [`simulate`](Self::simulate) finds them.
+    pub(crate) fn head(&self, arena: &Arena) -> Result<Offsets, RecordError> {
         if self.offsets.len() != arena.tensors {
             let (records, entries) = (arena.tensors, self.offsets.len());
             return Err(RecordError::Count { records, entries });
@@ -95,7 +80,6 @@ impl OfflinePlan {
         let records = Records::new(arena.buffers.iter().map(record).collect())?;
         let offline: Vec<Option<Bytes>> =
             arena.buffers.iter().map(|buffer| self.offsets[buffer.tensor?]).collect();
-        let placed = micro::replay(&records, &offline, ALIGNMENT)?;
-        Ok(Head { size: placed.total, offsets: placed.offsets })
+        micro::replay(&records, &offline, ALIGNMENT)
     }
 }
