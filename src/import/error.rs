@@ -7,6 +7,7 @@ use crate::{PlanError, ProblemError, SequenceError, Step};
 #[non_exhaustive]
 pub enum ImportError {
     /// The text is not JSON, or not in the format that it states.
+    #[cfg(feature = "files")]
     #[error("{0}")]
     Json(#[from] serde_json::Error),
     /// The file has no content.
@@ -34,6 +35,7 @@ pub enum ImportError {
     )]
     NotAPlan,
     /// The text is not CSV.
+    #[cfg(feature = "files")]
     #[error("{0}")]
     Csv(#[from] csv::Error),
     /// A comment in a CSV file goes on behind a carriage return, and would hide the lines there.
@@ -100,6 +102,14 @@ pub enum ImportError {
         upper: Step,
         /// True if that is its last step, false if it is the step after.
         inclusive: bool,
+    },
+    /// A line of a small table, with an entry for an operator, cannot be read.
+    #[error("line {line}: {reason}")]
+    Entry {
+        /// The line, from 1.
+        line: usize,
+        /// The reason, with what to write instead.
+        reason: String,
     },
     /// The chunks are not a valid problem because of one of them.
     #[error("line {line}: {error}")]

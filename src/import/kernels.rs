@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::import::{InPlace, LineError};
+use crate::import::{ImportError, InPlace};
 
 /// The in-place abilities of a runtime's kernels.
 ///
@@ -17,7 +17,7 @@ use crate::import::{InPlace, LineError};
 ///     .read("Softmax rows  # a pass for the sum, a pass to divide\nGelu none")?;
 /// assert_eq!(kernels.profile(), InPlace::Elementwise);
 /// assert_eq!(kernels.operators().collect::<Vec<_>>(), [("Gelu", InPlace::None), ("Softmax", InPlace::Rows)]);
-/// # Ok::<(), memplan::import::LineError>(())
+/// # Ok::<(), memplan::import::ImportError>(())
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Kernels {
@@ -68,10 +68,10 @@ impl Kernels {
     /// # Errors
     ///
     /// If a line is not an operator with its profile, or repeats an operator.
-    pub fn read(mut self, text: &str) -> Result<Self, LineError> {
+    pub fn read(mut self, text: &str) -> Result<Self, ImportError> {
         let mut lines: BTreeMap<&str, usize> = BTreeMap::new();
         for (line, text) in (1..).zip(text.lines()) {
-            let wrong = |reason: String| Err(LineError { line, reason });
+            let wrong = |reason: String| Err(ImportError::Entry { line, reason });
             let words = text.split('#').next().unwrap_or("");
             let mut words = words.split_whitespace();
             let (operator, kernel) = match (words.next(), words.next(), words.next()) {

@@ -5,13 +5,11 @@
 mod addresses;
 #[cfg(feature = "files")]
 mod csv;
-#[cfg(feature = "files")]
 mod error;
 mod in_place;
 #[cfg(feature = "files")]
 mod json;
 mod kernels;
-mod line_error;
 #[cfg(feature = "onnx")]
 pub mod onnx;
 #[cfg(feature = "files")]
@@ -22,13 +20,11 @@ mod workspaces;
 
 #[cfg(feature = "files")]
 pub(crate) use addresses::Addresses;
-#[cfg(feature = "files")]
 pub use error::ImportError;
 pub use in_place::InPlace;
 #[cfg(any(feature = "onnx", feature = "tflite"))]
 pub(crate) use in_place::NotInPlace;
 pub use kernels::Kernels;
-pub use line_error::LineError;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -194,14 +190,14 @@ impl ImportOptions {
     ///
     /// let options = ImportOptions::default().read_scratch("CONV_2D 2304  # all of them\n4 1024 16\n1:0 0")?;
     /// assert!(ImportOptions::default().read_scratch("CONV_2D").is_err());
-    /// # Ok::<(), memplan::import::LineError>(())
+    /// # Ok::<(), memplan::import::ImportError>(())
     /// ```
     ///
     /// # Errors
     ///
     /// If a line is not an operator with sizes, or repeats an operator.
     #[cfg(feature = "tflite")]
-    pub fn read_scratch(mut self, text: &str) -> Result<Self, LineError> {
+    pub fn read_scratch(mut self, text: &str) -> Result<Self, ImportError> {
         self.scratch = tflite::ScratchSizes::read(text)?;
         Ok(self)
     }
@@ -272,13 +268,13 @@ impl ImportOptions {
     /// let text = "Conv 2304  # all of them\n/layer1/Conv 4096";
     /// let options = ImportOptions::default().read_workspaces(text)?;
     /// assert_eq!((options.workspaces["Conv"], options.workspaces["/layer1/Conv"]), (2304, 4096));
-    /// # Ok::<(), memplan::import::LineError>(())
+    /// # Ok::<(), memplan::import::ImportError>(())
     /// ```
     ///
     /// # Errors
     ///
     /// If a line is not an operator with a size, or repeats an operator.
-    pub fn read_workspaces(mut self, text: &str) -> Result<Self, LineError> {
+    pub fn read_workspaces(mut self, text: &str) -> Result<Self, ImportError> {
         self.workspaces = workspaces::read(text)?;
         Ok(self)
     }

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use crate::{Bytes, import::LineError};
+use crate::{Bytes, import::ImportError};
 
 /// The scratch memory of operators in bytes, by their names or types.
 pub(super) type Workspaces = BTreeMap<Box<str>, Bytes>;
 
 /// Reads the lines of [`ImportOptions::read_workspaces`](crate::import::ImportOptions::read_workspaces).
-pub(super) fn read(text: &str) -> Result<Workspaces, LineError> {
+pub(super) fn read(text: &str) -> Result<Workspaces, ImportError> {
     let mut operators = BTreeMap::new();
     for (line, text) in (1..).zip(text.lines()) {
         let stated = if text.starts_with('#') { "" } else { text };
@@ -22,14 +22,14 @@ pub(super) fn read(text: &str) -> Result<Workspaces, LineError> {
                 "'{}' is not an operator with the bytes of its scratch memory; write a line such as 'Conv 2304'",
                 text.trim()
             );
-            LineError { line, reason }
+            ImportError::Entry { line, reason }
         };
         let (operator, bytes) = stated.rsplit_once([' ', '\t']).ok_or_else(malformed)?;
         let bytes = bytes.parse().map_err(|_| malformed())?;
         if operators.insert(operator.trim().into(), bytes).is_some() {
             let operator = operator.trim();
             let reason = format!("'{operator}' has a line already; keep one of the two");
-            return Err(LineError { line, reason });
+            return Err(ImportError::Entry { line, reason });
         }
     }
     Ok(operators)

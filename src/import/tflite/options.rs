@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fmt, str::FromStr};
 
-use crate::{Bytes, import::LineError};
+use crate::{Bytes, import::ImportError};
 
 /// The alignment of all tensors in the arena of TensorFlow Lite Micro, in bytes.
 pub const ALIGNMENT: Bytes = 16;
@@ -130,7 +130,7 @@ pub(crate) struct ScratchSizes {
 
 impl ScratchSizes {
     /// Reads the lines of [`ImportOptions::read_scratch`](crate::import::ImportOptions::read_scratch).
-    pub(crate) fn read(text: &str) -> Result<Self, LineError> {
+    pub(crate) fn read(text: &str) -> Result<Self, ImportError> {
         let mut sizes = Self::default();
         for (line, text) in (1..).zip(text.lines()) {
             let mut words = text.split('#').next().unwrap_or("").split_whitespace();
@@ -142,7 +142,7 @@ impl ScratchSizes {
                     "'{}' is not an operator with the bytes of its scratch buffers; write a line such as 'CONV_2D 2304' or '4 1024 16'",
                     text.trim()
                 );
-                LineError { line, reason }
+                ImportError::Entry { line, reason }
             };
             let bytes = bytes.ok_or_else(malformed)?;
             let first = match operator.split_once(':').unwrap_or(("0", operator)) {
@@ -154,7 +154,7 @@ impl ScratchSizes {
             };
             if first.is_some() {
                 let reason = format!("'{operator}' has a line already; keep one of the two");
-                return Err(LineError { line, reason });
+                return Err(ImportError::Entry { line, reason });
             }
         }
         Ok(sizes)
