@@ -6,7 +6,7 @@ use std::{
 };
 
 use memplan::{
-    Input, OpSequence, Plan, ProblemError,
+    Input, InputRef, OpSequence, Plan, ProblemError,
     import::Format,
     report,
     verify::{Verifier, copied_views},
@@ -72,27 +72,29 @@ pub(crate) fn verify(args: &VerifyArgs) -> Result<Verdict, Failure> {
     if let Some(padding) = args.padding {
         verifier = verifier.padding(padding);
     }
-    let verified = match &input {
+    let lowered = match &input {
         // A CSV file has only chunks.
         Input::Sequence(_) if files::plan_format(args.plan())? == Format::Csv => {
-            verifier.verify(&asked(&input, args)?, &plan)
+            Some(asked(&input, args)?)
         }
-        input => verifier.verify(input, &plan),
+        _ => None,
     };
-    let verification = verified.map_err(|error| match error {
+    let checked = lowered.as_ref().map_or(InputRef::from(&input), InputRef::from);
+    let verified = verifier.verify(checked, &plan);
+    let verified = verified.and_then(|found| Ok((found, verifier.bytes_alive(checked, &plan)?)));
+    let (violations, alive) = verified.map_err(|error| match error {
         ProblemError::NothingToRun => {
             let needs = "--execute needs operators, and a plan that lists the offsets of tensors";
             wrong(Some(args.plan()), needs)
         }
         error => wrong(Some(&args.input), error),
     })?;
-    write!(io::stdout(), "{}", report::verification(&plan, &verification, shown()))?;
-    if let (true, true, Input::Sequence(sequence)) = (args.execute, verification.is_right(), &input)
-    {
+    write!(io::stdout(), "{}", report::verification(&plan, &violations, alive, shown()))?;
+    if let (true, true, Input::Sequence(sequence)) = (args.execute, violations.is_empty(), &input) {
         let steps = report::count(sequence.operators().len() as u64, "operator");
         writeln!(io::stdout(), "executed {steps}: each read what it should")?;
     }
-    Ok(if verification.is_right() { Verdict::Good } else { Verdict::Bad })
+    Ok(if violations.is_empty() { Verdict::Good } else { Verdict::Bad })
 }
 
 /// Audits the addresses that another runtime gave to the tensors of a model.

@@ -3,14 +3,14 @@
 use std::fmt::Write;
 
 use crate::{
-    Plan,
+    Bytes, Plan,
     report::{
         Size, bound_name, count,
         fit::shortened,
         printable,
         summary::{CLAIMED, PEAK, Row, UNCHECKED, table},
     },
-    verify::{Verification, Violation},
+    verify::Violation,
 };
 
 /// The most characters of a name in a violation.
@@ -25,26 +25,30 @@ fn abridged(sentence: &str) -> String {
 }
 
 /// Reports that a plan is right, with its figures, or lists up to `shown` of its violations, one per line. The peak is
-/// the one that verification counted; a larger bound in the plan is reported as a claim.
+/// the [bytes alive](crate::verify::Verifier::bytes_alive) that verification counted; a larger bound in the plan is
+/// reported as a claim.
 #[must_use]
-pub fn verification(plan: &Plan, verification: &Verification, shown: usize) -> String {
-    let violations = &verification.violations;
+pub fn verification(
+    plan: &Plan,
+    violations: &[Violation],
+    bytes_alive: Bytes,
+    shown: usize,
+) -> String {
     if !violations.is_empty() {
         let sentences: Vec<String> = violations.iter().map(ToString::to_string).collect();
         return of_another_input(plan, violations) + &self::violations(&sentences, shown);
     }
-    let alive = verification.bytes_alive;
     // Only a search can prove a bound above the bytes alive.
     let mut checked = plan.clone();
-    checked.lower_bound = plan.lower_bound.min(alive);
+    checked.lower_bound = plan.lower_bound.min(bytes_alive);
     let mut rows = match checked.ratio() {
         1.0 => vec![Row::new("pool", plan.pool_size, "= peak of live tensors".to_owned())],
         ratio => vec![
             Row::new("pool", plan.pool_size, format!("= {ratio:.3} x {PEAK}")),
-            Row::new(PEAK, alive, "the most bytes live at one step".to_owned()),
+            Row::new(PEAK, bytes_alive, "the most bytes live at one step".to_owned()),
         ],
     };
-    if plan.lower_bound > alive {
+    if plan.lower_bound > bytes_alive {
         rows.push(Row::new(CLAIMED, plan.lower_bound, UNCHECKED.to_owned()));
     }
     let chunks = count(plan.chunks.len() as u64, "chunk");

@@ -19,7 +19,7 @@
 //!
 //! The plan's own figures must be right as well: its steps, the peak, and a lower bound that is
 //! neither below the bytes alive nor above the pool. A bound above the bytes alive claims that
-//! a search proved it; only [`Verification::bytes_alive`] was checked.
+//! a search proved it; only [`Verifier::bytes_alive`] was checked.
 //!
 //! If the operators of a sequence run on several streams, two chunks are alive together unless the waits of
 //! the operators guarantee that one is over before the other begins.
@@ -84,7 +84,7 @@ mod windows;
 
 pub use smaller::{copied_views, verify_smaller};
 pub use stated::Figure;
-pub use verifier::{Verification, Verifier};
+pub use verifier::Verifier;
 pub use violation::Violation;
 
 use std::collections::HashSet;

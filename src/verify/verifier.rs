@@ -1,7 +1,7 @@
 //! A full verification: the plan itself, and the requirements of the caller.
 
 use crate::{
-    Bytes, InputRef, Plan, ProblemError,
+    Bytes, InputRef, Plan, Problem, ProblemError,
     lower::LoweringOptions,
     verify::{
         Figure, Violation, bytes_alive, bytes_needed, execute, placing, supplied, table::Links,
@@ -17,9 +17,9 @@ use crate::{
 ///
 /// let sequence = networks::mobilenet_v2(1)?;
 /// let plan = Planner::new().alignment(64).plan(&sequence)?;
-/// let verification = Verifier::new().alignment(64).execute(true).verify(&sequence, &plan)?;
-/// assert_eq!(verification.violations, []);
-/// assert!(verification.bytes_alive <= plan.pool_size());
+/// let verifier = Verifier::new().alignment(64).execute(true);
+/// assert_eq!(verifier.verify(&sequence, &plan)?, []);
+/// assert!(verifier.bytes_alive(&sequence, &plan)? <= plan.pool_size());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Copy, Debug, Default)]
@@ -29,26 +29,6 @@ pub struct Verifier {
     lowering: LoweringOptions,
     execute: bool,
     smaller: bool,
-}
-
-/// The result of verifying a plan.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Verification {
-    /// The violations; empty if the plan is right.
-    pub violations: Vec<Violation>,
-    /// The most bytes alive at one step, which every pool needs for the chunks and links of this
-    /// plan. The chunks are counted as the plan lists them, so the number means nothing if the plan is wrong. A
-    /// [`lower_bound`](Plan::lower_bound) above this number is a claim of a search, which verification cannot check.
-    pub bytes_alive: Bytes,
-}
-
-impl Verification {
-    /// Returns true if nothing is wrong.
-    #[must_use]
-    pub fn is_right(&self) -> bool {
-        self.violations.is_empty()
-    }
 }
 
 impl Verifier {
@@ -97,7 +77,7 @@ impl Verifier {
         self
     }
 
-    /// Verifies a plan.
+    /// Verifies a plan. Returns everything that is wrong; nothing if the plan is right.
     ///
     /// # Errors
     ///
@@ -107,7 +87,7 @@ impl Verifier {
         &self,
         input: impl Into<InputRef<'i>>,
         plan: &Plan,
-    ) -> Result<Verification, ProblemError> {
+    ) -> Result<Vec<Violation>, ProblemError> {
         match input.into() {
             InputRef::Sequence(sequence) => {
                 let (alignment, padding) = (self.alignment.unwrap_or(1), self.padding.unwrap_or(0));
@@ -127,25 +107,45 @@ impl Verifier {
                     violations.extend(execute(sequence, plan));
                     violations = without_repeats(violations);
                 }
-                Ok(Verification { violations, bytes_alive: bytes_alive(plan, Links::OfSequence) })
+                Ok(violations)
             }
             InputRef::Problem(_) if self.execute => Err(ProblemError::NothingToRun),
-            InputRef::Problem(problem) => {
-                let alignment = self.alignment.unwrap_or(problem.alignment());
-                let padding = self.padding.unwrap_or(problem.padding());
-                let asked = problem.clone().with_alignment(alignment)?.with_padding(padding)?;
-                let violations = verify(&asked, plan);
-                if let Some(bytes_alive) = bytes_needed(&asked, plan) {
-                    return Ok(Verification { violations, bytes_alive });
-                }
-                let mut bytes_alive = bytes_alive(plan, Links::OfProblem);
-                // The plan may accept fewer requests than the problem does.
-                let placed = asked.with_alignment(plan.alignment);
-                if let Ok(placed) = placed.and_then(|placed| placed.with_padding(plan.padding)) {
-                    bytes_alive = bytes_alive.min(placed.lower_bound());
-                }
-                Ok(Verification { violations, bytes_alive })
-            }
+            InputRef::Problem(problem) => Ok(verify(&self.asked(problem)?, plan)),
         }
+    }
+
+    /// The most bytes alive at one step, which every pool needs for the chunks and links of a plan. The chunks are
+    /// counted as the plan lists them, so the number means nothing if the plan is wrong. A
+    /// [`lower_bound`](Plan::lower_bound) above this number is a claim of a search, which verification cannot check.
+    ///
+    /// # Errors
+    ///
+    /// If the required alignment is not a power of two, or the sum of the problem's sizes with it exceeds 64 bits.
+    pub fn bytes_alive<'i>(
+        &self,
+        input: impl Into<InputRef<'i>>,
+        plan: &Plan,
+    ) -> Result<Bytes, ProblemError> {
+        let InputRef::Problem(problem) = input.into() else {
+            return Ok(bytes_alive(plan, Links::OfSequence));
+        };
+        let asked = self.asked(problem)?;
+        if let Some(needed) = bytes_needed(&asked, plan) {
+            return Ok(needed);
+        }
+        let alive = bytes_alive(plan, Links::OfProblem);
+        // The plan may accept fewer requests than the problem does.
+        let placed = asked.with_alignment(plan.alignment);
+        Ok(match placed.and_then(|placed| placed.with_padding(plan.padding)) {
+            Ok(placed) => alive.min(placed.lower_bound()),
+            Err(_) => alive,
+        })
+    }
+
+    /// The problem with the required alignment and padding.
+    fn asked(&self, problem: &Problem) -> Result<Problem, ProblemError> {
+        let alignment = self.alignment.unwrap_or(problem.alignment());
+        let padding = self.padding.unwrap_or(problem.padding());
+        problem.clone().with_alignment(alignment)?.with_padding(padding)
     }
 }

@@ -73,8 +73,8 @@ fn every_place_counts() {
     missing.tensors_mut().retain(|tensor| &*tensor.name != "z");
     assert!(!verify_smaller(&small, &missing).is_empty());
     let verifier = Verifier::new().smaller(true);
-    assert!(verifier.verify(&small, &plan).unwrap().is_right());
-    assert!(!verifier.alignment(1 << 40).verify(&small, &plan).unwrap().is_right());
+    assert_eq!(verifier.verify(&small, &plan).unwrap(), []);
+    assert_ne!(verifier.alignment(1 << 40).verify(&small, &plan).unwrap(), []);
 }
 
 /// A place that no run may use is wrong for small sizes, too: beyond the pool, its capacity or its size.

@@ -316,7 +316,7 @@ fn a_table_that_forges_lifetimes_does_not_raise_the_bound() {
     // A bound alone is a claim that a search may have proven.
     (*plan.lower_bound_mut(), *plan.proven_optimal_mut()) = (10_000, true);
     assert_eq!(verify(&sequence, &plan), []);
-    assert_eq!(Verifier::new().verify(&sequence, &plan).unwrap().bytes_alive, 2_000);
+    assert_eq!(Verifier::new().bytes_alive(&sequence, &plan).unwrap(), 2_000);
     for chunk in plan.chunks_mut() {
         (chunk.begin, chunk.end) = (0, 10);
     }
@@ -451,7 +451,7 @@ fn supplied_tensors_lie_in_the_pool_if_that_is_required(
     let outside = Planner::new().plan(&sequence).unwrap();
     let verifier = Verifier::new().lowering(asked);
     let messages = |plan| {
-        let found = verifier.verify(&sequence, plan).unwrap().violations;
+        let found = verifier.verify(&sequence, plan).unwrap();
         found.iter().map(ToString::to_string).collect::<Vec<_>>()
     };
     assert_eq!(messages(&outside), expected);

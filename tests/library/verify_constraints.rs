@@ -274,8 +274,8 @@ fn a_request_may_be_dropped() {
     let apart = Plan::from_offsets(&problem, &[0, 8]).unwrap();
     assert_eq!((apart.chunks()[1].overwrites, apart.lower_bound()), (None, 8));
     assert_eq!(verify(&problem, &apart), []);
-    let verification = Verifier::new().verify(&problem, &apart).unwrap();
-    assert_eq!((verification.is_right(), verification.bytes_alive), (true, 8));
+    assert_eq!(Verifier::new().verify(&problem, &apart).unwrap(), []);
+    assert_eq!(Verifier::new().bytes_alive(&problem, &apart).unwrap(), 8);
     let over = Plan::from_offsets(&problem, &[0, 0]).unwrap();
     assert!(over.chunks()[1].overwrites.is_some());
     assert_eq!(verify(&problem, &over), []);
@@ -293,10 +293,10 @@ fn the_caller_may_require_more(#[case] verifier: Verifier, #[case] expected: &[&
     builder.align(a, 2);
     let problem = builder.build().unwrap();
     let plan = Plan::from_offsets(&problem, &[8, 0]).unwrap();
-    let verification = verifier.verify(&problem, &plan).unwrap();
-    let messages: Vec<String> = verification.violations.iter().map(ToString::to_string).collect();
+    let violations = verifier.verify(&problem, &plan).unwrap();
+    let messages: Vec<String> = violations.iter().map(ToString::to_string).collect();
     assert_eq!(messages, expected);
-    assert_eq!(verification.bytes_alive, 16);
+    assert_eq!(verifier.bytes_alive(&problem, &plan).unwrap(), 16);
 }
 
 /// A chunk for every step overlaps all others; only some of the pairs are listed.

@@ -304,7 +304,7 @@ fn verified(
     let problem = problem.clone().with_alignment(alignment)?;
     let plan = LibraryPlan::from_places(&problem, places)?;
     let found = Verifier::new().verify(&problem, &plan);
-    let mut violations = found.map_err(|error| Failure::invalid(error.to_string()))?.violations;
+    let mut violations = found.map_err(|error| Failure::invalid(error.to_string()))?;
     // A pool below its bound is not stated by the caller; it follows from the overlaps.
     violations.sort_by_key(|violation| matches!(violation, Violation::BoundAbovePool { .. }));
     right(&violations)

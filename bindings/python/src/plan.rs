@@ -392,7 +392,7 @@ impl Plan {
         guarded(py, || {
             let verifier = self.options.verifier().execute(execute);
             let found = verifier.verify(self.given.input(), &self.inner).map_err(value_error)?;
-            Ok(found.violations.iter().map(ToString::to_string).collect())
+            Ok(found.iter().map(ToString::to_string).collect())
         })
     }
 

@@ -121,7 +121,7 @@ pub(crate) fn verify(
     }
     guarded(py, || {
         let verifier = options.verifier().execute(execute && waits.is_none()).smaller(smaller);
-        let mut found = verifier.verify(input.input(), &plan).map_err(value_error)?.violations;
+        let mut found = verifier.verify(input.input(), &plan).map_err(value_error)?;
         if let (Some(waits), InputRef::Sequence(sequence)) = (waits, input.input()) {
             let by_step = |waits: List<Whole>| waits.into_iter().map(Whole::index).collect();
             let waits: Vec<Vec<usize>> = waits.into_iter().map(by_step).collect();
