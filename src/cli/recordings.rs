@@ -125,9 +125,7 @@ pub(crate) fn show(args: &ShowArgs, form: Form, first: Recording) -> Result<Verd
         Form::Svg | Form::Text => {
             let drawn: Vec<_> = maps.iter().map(|map| (&*map.label, &map.plan, None)).collect();
             match form {
-                Form::Svg => {
-                    report::memory_maps_svg(&drawn, show::picture(args, &maps[0].plan, drawn.len()))
-                }
+                Form::Svg => report::memory_maps_svg(&drawn, show::picture(args)),
                 _ => report::memory_maps(&drawn, map_options(args.width, args.height)),
             }
         }

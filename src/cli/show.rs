@@ -7,7 +7,7 @@ use std::{
 
 use memplan::{
     Input, OpSequence, Plan, Planner, Problem, Step, Strategy,
-    report::{self, MapSheet, SvgOptions},
+    report::{self, MapOptions, MapSheet},
 };
 
 use crate::{
@@ -104,20 +104,15 @@ fn pixels(args: &ShowArgs) -> Option<u32> {
     args.width.map(|width| u32::try_from(width).unwrap_or(u32::MAX))
 }
 
-/// The size of each of several maps in a picture; all of them should fit into a window.
-pub(crate) fn picture(args: &ShowArgs, plan: &Plan, maps: usize) -> SvgOptions {
-    let fitting = SvgOptions::fitting(plan);
-    let several = u32::try_from(maps).unwrap_or(u32::MAX).saturating_add(1);
-    let fitting = fitting.height(fitting.height.saturating_mul(2) / several);
-    let fitting = fitting.scale(args.scale.unwrap_or(0));
-    pixels(args).map_or(fitting, |width| fitting.width(width))
+/// The options of a picture of maps.
+pub(crate) fn picture(args: &ShowArgs) -> MapOptions {
+    let fitting = MapOptions::default().scale(args.scale.unwrap_or(0));
+    args.width.map_or(fitting, |width| fitting.width(width))
 }
 
 fn draw(args: &ShowArgs, form: Form, plan: &Plan, steps: Option<&OpSequence>) -> String {
     match form {
-        Form::Svg => {
-            report::pool_maps_svg(plan, steps, picture(args, plan, plan.pools().len().max(1)))
-        }
+        Form::Svg => report::pool_maps_svg(plan, steps, picture(args)),
         Form::Trace => report::trace(plan, steps),
         Form::Text | Form::Html => {
             report::pool_maps(plan, steps, map_options(args.width, args.height))
@@ -138,7 +133,7 @@ fn both_orders(args: &ShowArgs, form: Form, given: &Input) -> Result<String, Fai
         [("In the order given", &found.given, before), ("In the order found", &found.plan, after)];
     let maps = if found.reordered.is_better() { &maps[..] } else { &maps[..1] };
     Ok(match form {
-        Form::Svg => report::memory_maps_svg(maps, picture(args, &found.given, maps.len())),
+        Form::Svg => report::memory_maps_svg(maps, picture(args)),
         _ => report::memory_maps(maps, map_options(args.width, args.height)),
     })
 }

@@ -11,6 +11,6 @@ pub(crate) fn map_options(width: Option<usize>, height: usize) -> MapOptions {
         let given = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
         given.or_else(|| terminal().map(|(width, _)| usize::from(width.0)))
     };
-    let width = width.or_else(columns).unwrap_or(MapOptions::default().width);
-    MapOptions::default().width(width).height(height)
+    let options = MapOptions::default().height(height);
+    width.or_else(columns).map_or(options, |width| options.width(width))
 }

@@ -19,37 +19,61 @@ use crate::{
     },
 };
 
-/// The size of a map.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The size of a map: of text in columns and lines, of a picture in pixels.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MapOptions {
-    /// Columns of text, axis included; at least 40.
-    pub width: usize,
-    /// Lines of the map itself, at least 1.
-    pub height: usize,
-    /// True for a legend that lists only the names of the chunks, several on a line.
+    /// Columns of text, axis included, at least 40; 80 by default. Pixels of a picture, at least 320; by default a few
+    /// per step, between 960 and 2400.
+    pub width: Option<usize>,
+    /// Lines of text, at least 1; 24 by default. Pixels of a picture, at least 320; by default as many as several maps
+    /// leave each other of a window, for one map between 560 and 1200.
+    pub height: Option<usize>,
+    /// The least number of bytes on the address axis of a picture, so that several pictures can have one scale.
+    pub scale: Bytes,
+    /// True for text with a legend that lists only the names of the chunks, several on a line.
     pub names_only: bool,
 }
 
-impl Default for MapOptions {
-    fn default() -> Self {
-        Self { width: 80, height: 24, names_only: false }
-    }
-}
-
 impl MapOptions {
-    /// Draws this many columns.
+    /// Draws this many columns or pixels.
     #[must_use]
     pub const fn width(mut self, width: usize) -> Self {
-        self.width = width;
+        self.width = Some(width);
         self
     }
 
-    /// Draws this many lines.
+    /// Draws this many lines or pixels.
     #[must_use]
     pub const fn height(mut self, height: usize) -> Self {
-        self.height = height;
+        self.height = Some(height);
         self
+    }
+
+    /// Draws an address axis of at least this many bytes in a picture.
+    #[must_use]
+    pub const fn scale(mut self, scale: Bytes) -> Self {
+        self.scale = scale;
+        self
+    }
+
+    /// The width and height in pixels of each of several pictures below one another; by default, they fit the first
+    /// plan.
+    pub(super) fn pixels(self, plan: &Plan, maps: usize) -> (u32, u32) {
+        let least = |size: usize| u32::try_from(size).unwrap_or(u32::MAX).max(320);
+        let fitting_width = || {
+            let steps = u32::try_from(plan.steps.min(400)).unwrap_or(400);
+            (120 + 6 * steps).clamp(960, 2400)
+        };
+        let fitting_height = || {
+            let chunks = u32::try_from(plan.chunks.len().min(2000)).unwrap_or(2000);
+            let several = u32::try_from(maps).unwrap_or(u32::MAX).saturating_add(1);
+            ((500 + chunks).clamp(560, 1200) * 2 / several).max(320)
+        };
+        (
+            self.width.map_or_else(fitting_width, least),
+            self.height.map_or_else(fitting_height, least),
+        )
     }
 
     /// Lists only the names of the chunks, several on a line, without sizes and lifetimes.
@@ -215,7 +239,7 @@ struct Grid {
 
 impl Grid {
     fn new(plan: &Plan, options: MapOptions, scale: Option<Bytes>, steps: Range<Step>) -> Self {
-        let room = options.width.max(40) - AXIS;
+        let room = options.width.unwrap_or(80).max(40) - AXIS;
         let number = steps.end - steps.start;
         let few = usize::try_from(number).unwrap_or(usize::MAX);
         let columns_per_step = (room / few).clamp(1, 6);
@@ -224,7 +248,7 @@ impl Grid {
             1 => few * columns_per_step,
             many => usize::try_from(number.div_ceil(many)).unwrap_or(room),
         };
-        let height = options.height.max(1) as u64;
+        let height = options.height.unwrap_or(24).max(1) as u64;
         // Lines fall on every edge if there are few enough of them.
         let edges = plan.chunks.iter().filter(|chunk| chunk.size > 0);
         let edges = edges.flat_map(|chunk| [chunk.offset, chunk.size.saturating_add(plan.padding)]);

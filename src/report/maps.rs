@@ -5,7 +5,7 @@ use std::fmt::Write;
 use crate::{
     Bytes, OpSequence, Plan,
     report::{
-        MapOptions, Size, SvgOptions, by_pool, in_buffers,
+        MapOptions, Size, by_pool, in_buffers,
         map::{map_to_scale, memory_map},
         markup::Escaped,
         pool_title,
@@ -26,22 +26,25 @@ pub fn memory_maps(maps: &[(&str, &Plan, Option<&OpSequence>)], options: MapOpti
     drawn.collect::<Vec<_>>().join("\n")
 }
 
-/// Draws plans as a self-contained SVG, one below the other, each below its title in a picture of the given size and
+/// Draws plans as a self-contained SVG, one below the other, each below its title and
 /// all on one scale.
 #[must_use]
-pub fn memory_maps_svg(maps: &[(&str, &Plan, Option<&OpSequence>)], options: SvgOptions) -> String {
+pub fn memory_maps_svg(maps: &[(&str, &Plan, Option<&OpSequence>)], options: MapOptions) -> String {
     let highest = |(_, plan, _): &Titled<'_>| -> Bytes {
         let ends = plan.chunks.iter().map(|chunk| plan.end_of(chunk));
         ends.max().unwrap_or(0).max(plan.pool_size)
     };
-    stacked(maps, options, maps.iter().map(highest).max().unwrap_or(0).max(options.scale))
+    let Some((_, first, _)) = maps.first() else { return String::new() };
+    let size = options.pixels(first, maps.len());
+    stacked(maps, size, maps.iter().map(highest).max().unwrap_or(0).max(options.scale))
 }
 
-/// Draws maps one below the other, each on an address axis of at least `scale` bytes.
-fn stacked(maps: &[Titled<'_>], options: SvgOptions, scale: Bytes) -> String {
+/// Draws maps one below the other, each of this size in pixels, on an address axis of at least `scale` bytes.
+fn stacked(maps: &[Titled<'_>], (width, height): (u32, u32), scale: Bytes) -> String {
     /// Room for the titles, in pixels.
     const TITLE: u32 = 36;
-    let (width, height) = (options.width.max(320), options.height.max(320));
+    let pixels = |size: u32| usize::try_from(size).unwrap_or(usize::MAX);
+    let options = MapOptions::default().width(pixels(width)).height(pixels(height)).scale(scale);
     let high = u64::from(height + TITLE) * maps.len() as u64;
     let titles: Vec<_> = maps.iter().map(|&(title, ..)| Escaped(title).to_string()).collect();
     let titles = titles.join("; ");
@@ -58,7 +61,7 @@ fn stacked(maps: &[Titled<'_>], options: SvgOptions, scale: Bytes) -> String {
             top + 26,
             Escaped(title),
             top + u64::from(TITLE),
-            memory_map_svg(plan, steps, options.scale(scale)),
+            memory_map_svg(plan, steps, options),
         );
     }
     svg.push_str("</svg>\n");
@@ -76,10 +79,11 @@ pub fn pool_maps(plan: &Plan, steps: Option<&OpSequence>, options: MapOptions) -
     drawn.collect::<Vec<_>>().join("\n")
 }
 
-/// Draws the pools of a plan as a self-contained SVG, one below the other, each in a picture of the
-/// given size and to a scale of its own.
+/// Draws the pools of a plan as a self-contained SVG, one below the other, each to a scale of its
+/// own.
 #[must_use]
-pub fn pool_maps_svg(plan: &Plan, steps: Option<&OpSequence>, options: SvgOptions) -> String {
+pub fn pool_maps_svg(plan: &Plan, steps: Option<&OpSequence>, options: MapOptions) -> String {
+    let size = options.pixels(plan, plan.pools.len().max(1));
     let plan = &*in_buffers(plan);
     let (pools, titles) = (by_pool(plan), titles(plan));
     if let [pool] = &*pools {
@@ -87,7 +91,7 @@ pub fn pool_maps_svg(plan: &Plan, steps: Option<&OpSequence>, options: SvgOption
     }
     let maps = titles.iter().zip(&pools);
     let maps = maps.map(|(title, pool)| (&**title, pool, steps));
-    stacked(&maps.collect::<Vec<_>>(), options, options.scale)
+    stacked(&maps.collect::<Vec<_>>(), size, options.scale)
 }
 
 /// The titles of the pools with their capacities.

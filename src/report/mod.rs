@@ -96,7 +96,7 @@ pub use reruns::reruns_json;
 pub use rules::rules;
 pub use size::Size;
 pub use summary::{bound_name, dims, scoped, summary};
-pub use svg::{SvgOptions, memory_map_svg, recompute_curve_svg, simulation_svg};
+pub use svg::{memory_map_svg, recompute_curve_svg, simulation_svg};
 #[cfg(feature = "files")]
 pub use trace::trace;
 pub use traffic::traffic;

@@ -7,8 +7,8 @@ use std::collections::HashMap;
 use memplan::{
     OpSequence, Plan, PlannedChunk, Problem,
     report::{
-        MapOptions, MapSheet, Size, SvgOptions, by_pool, explain, explain_json, in_buffers,
-        memory_map, memory_map_html, memory_map_svg, summary,
+        MapOptions, MapSheet, Size, by_pool, explain, explain_json, in_buffers, memory_map,
+        memory_map_html, memory_map_svg, summary,
     },
 };
 use serde_json::Value;
@@ -153,7 +153,7 @@ fn check_map(pool: &Plan, steps: Option<&OpSequence>, counted: &[u64]) {
 
 /// The rectangles of a picture cover as much of it as bytes are alive.
 fn check_picture(pool: &Plan, steps: Option<&OpSequence>, counted: &[u64]) {
-    let options = SvgOptions::fitting(pool).width(3000).height(3000);
+    let options = MapOptions::default().width(3000).height(3000);
     let svg = memory_map_svg(pool, steps, options);
     let (mut free, mut taken) = (0.0, 0.0);
     for line in svg.lines().filter(|line| line.starts_with("<rect class=\"")) {

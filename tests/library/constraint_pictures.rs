@@ -7,9 +7,7 @@ use memplan::{
     Plan, Planner, Problem,
     plan::PlannedPool,
     problem::{Pool, PoolId},
-    report::{
-        MapOptions, SvgOptions, by_pool, explain, in_buffers, memory_map, pool_maps, pool_maps_svg,
-    },
+    report::{MapOptions, by_pool, explain, in_buffers, memory_map, pool_maps, pool_maps_svg},
     search::first_fit,
 };
 
@@ -61,7 +59,7 @@ fn holes_are_empty_pins_and_reserved_bytes_are_hatched() {
 
 #[test]
 fn a_picture_draws_holes_empty_and_hatches_pins_and_reserved_bytes() {
-    let svg = pool_maps_svg(&planned(), None, SvgOptions::fitting(&planned()));
+    let svg = pool_maps_svg(&planned(), None, MapOptions::default());
     // `kept` on both sides of its hole, `strip` before, in and after its window, and the three others.
     assert_eq!(svg.matches("<rect class=\"c c").count(), 2 + 3 + 3);
     assert_eq!(svg.matches("<rect class=\"pinned\" x").count(), 2 + 3 + 2);
@@ -93,7 +91,7 @@ fn times_of_several_streams_are_not_called_steps() {
     let problem: Problem = serde_json::from_str(json).unwrap();
     let plan = Planner::new().plan(&problem).unwrap();
     let explained = explain(&plan, None);
-    let svg = pool_maps_svg(&plan, None, SvgOptions::fitting(&plan));
+    let svg = pool_maps_svg(&plan, None, MapOptions::default());
     assert!(explained.contains("clock sums 0..2"), "{explained}");
     let (_, behind) = explained.split_once("on all streams together.").unwrap();
     for text in [behind, &text(&plan), svg.split_once("</style>").unwrap().1] {

@@ -6,7 +6,7 @@ use crate::common::random::{Wild, random_problem};
 use memplan::{
     OpSequence, Operator, Output, Plan, Planner, Problem, Strategy,
     lower::{LoweringOptions, lower},
-    report::{MapSheet, SvgOptions, memory_map_html, memory_map_svg, simulation_svg, trace},
+    report::{MapOptions, MapSheet, memory_map_html, memory_map_svg, simulation_svg, trace},
 };
 use serde_json::Value;
 
@@ -73,10 +73,9 @@ fn data(html: &str) -> Value {
 fn names_are_text_everywhere() {
     let (sequence, plan, problem) = hostile();
     let steps = Some(&sequence);
-    for svg in [
-        memory_map_svg(&plan, steps, SvgOptions::fitting(&plan)),
-        simulation_svg(&problem, 0..9, 960),
-    ] {
+    for svg in
+        [memory_map_svg(&plan, steps, MapOptions::default()), simulation_svg(&problem, 0..9, 960)]
+    {
         check_markup(&svg);
         assert!(!svg.contains("<script"), "{svg}");
         assert!(svg.contains("&lt;script&gt;alert"), "{svg}");
@@ -95,7 +94,7 @@ fn names_are_text_everywhere() {
 #[test]
 fn a_map_has_a_rectangle_for_each_chunk_a_seam_for_each_overwriter_and_a_mark_for_each_view() {
     let (sequence, plan, _) = hostile();
-    let svg = memory_map_svg(&plan, Some(&sequence), SvgOptions::fitting(&plan));
+    let svg = memory_map_svg(&plan, Some(&sequence), MapOptions::default());
     // The legend has one of each as well.
     assert_eq!(svg.matches("<rect class=\"c c").count(), 3);
     assert_eq!(svg.matches("class=\"over\"").count(), 1 + 1);
@@ -130,7 +129,7 @@ fn the_line_of_live_bytes_peaks_at_the_lower_bound() {
             })
             .collect();
         assert_eq!((stated, column("bytes")), (steps, bytes));
-        check_markup(&memory_map_svg(&plan, None, SvgOptions::fitting(&plan)));
+        check_markup(&memory_map_svg(&plan, None, MapOptions::default()));
         check_markup(&simulation_svg(&problem, 0..u64::MAX, 960));
         Ok(())
     });
@@ -245,7 +244,7 @@ fn extreme_plans_are_drawn_without_failing() {
     for offset in [0, u64::MAX - 3] {
         plan.chunks_mut()[1].offset = offset;
         plan.chunks_mut()[0].overwrites = Some(memplan::PlannedLink::new(0, 3));
-        let tiny = SvgOptions::fitting(&plan).width(0).height(0);
+        let tiny = MapOptions::default().width(0).height(0);
         let svg = memory_map_svg(&plan, None, tiny);
         check_markup(&svg);
         assert!(!svg.contains("NaN") && !svg.contains("inf"));
@@ -253,7 +252,7 @@ fn extreme_plans_are_drawn_without_failing() {
         page("", std::slice::from_ref(&plan), None, &wide);
     }
     let empty = Planner::new().plan(&Problem::builder().build().unwrap()).unwrap();
-    assert!(memory_map_svg(&empty, None, SvgOptions::fitting(&empty)).contains("an empty pool"));
+    assert!(memory_map_svg(&empty, None, MapOptions::default()).contains("an empty pool"));
 }
 
 /// A picture of the queues stays within its frame and a few kilobytes, however many blocks there
@@ -280,7 +279,7 @@ fn a_picture_scales_to_its_place_and_describes_itself() {
     }
     let problem = many.build().unwrap();
     let plan = Planner::new().plan(&problem).unwrap();
-    let of = |width| memory_map_svg(&plan, None, SvgOptions::fitting(&plan).width(width));
+    let of = |width| memory_map_svg(&plan, None, MapOptions::default().width(width));
     // More events than fit side by side fill more rows.
     let (map, simulation) = (of(960), simulation_svg(&problem, 0..30, 960));
     let (narrow, few) = (of(360), simulation_svg(&problem, 0..30, 360));

@@ -6,7 +6,7 @@ use memplan::{
     OpSequence, PlannedBody, PlannedChunk, TensorPlace,
     import::read_json_plan,
     plan::{ArenaEntry, Scope},
-    report::{self, MapOptions, MapSheet, SvgOptions},
+    report::{self, MapOptions, MapSheet},
 };
 use pyo3::{
     exceptions::PyKeyError,
@@ -415,10 +415,7 @@ impl Plan {
 
     /// Draws the memory map as SVG.
     fn svg(&self, py: Python<'_>) -> PyResult<String> {
-        guarded(py, || {
-            let options = SvgOptions::fitting(&self.inner);
-            Ok(report::pool_maps_svg(&self.inner, self.steps(), options))
-        })
+        guarded(py, || Ok(report::pool_maps_svg(&self.inner, self.steps(), MapOptions::default())))
     }
 
     /// Writes the interactive memory map: one HTML file that needs no network.
@@ -437,8 +434,7 @@ impl Plan {
             let map = if self.inner.chunks().len() > MAX_DRAWN {
                 "<p>The map is too large for a notebook: save_html(path) writes it.</p>".to_owned()
             } else {
-                let options = SvgOptions::fitting(&self.inner);
-                report::pool_maps_svg(&self.inner, self.steps(), options)
+                report::pool_maps_svg(&self.inner, self.steps(), MapOptions::default())
             };
             Ok(format!("<pre>{escaped}</pre>{map}"))
         })

@@ -15,7 +15,7 @@ use crate::{
     Bytes, OpSequence, Plan, Step,
     boxes::PlacedBox,
     report::{
-        Size,
+        MapOptions, Size,
         alive::{Peak, Piece, live_bytes},
         bound_name, count,
         describe::describe,
@@ -33,59 +33,14 @@ pub use curve::recompute_curve_svg;
 pub use simulation::simulation_svg;
 pub(super) use style::STYLE;
 
-/// The size of a picture.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct SvgOptions {
-    /// In pixels, at least 320.
-    pub width: u32,
-    /// In pixels, at least 320.
-    pub height: u32,
-    /// The least number of bytes on the address axis, so that several pictures can have one scale.
-    pub scale: Bytes,
-}
-
-impl SvgOptions {
-    /// Chooses a size with a few pixels per step, between 960 x 560 and 2400 x 1200.
-    #[must_use]
-    pub fn fitting(plan: &Plan) -> Self {
-        let steps = u32::try_from(plan.steps.min(400)).unwrap_or(400);
-        let chunks = u32::try_from(plan.chunks.len().min(2000)).unwrap_or(2000);
-        let width = (120 + 6 * steps).clamp(960, 2400);
-        Self { width, height: (500 + chunks).clamp(560, 1200), scale: 0 }
-    }
-}
-
-impl SvgOptions {
-    /// Draws a picture of this width, in pixels.
-    #[must_use]
-    pub const fn width(mut self, width: u32) -> Self {
-        self.width = width;
-        self
-    }
-
-    /// Draws a picture of this height, in pixels.
-    #[must_use]
-    pub const fn height(mut self, height: u32) -> Self {
-        self.height = height;
-        self
-    }
-
-    /// Draws an address axis of at least this many bytes.
-    #[must_use]
-    pub const fn scale(mut self, scale: Bytes) -> Self {
-        self.scale = scale;
-        self
-    }
-}
-
 /// The largest number of tooltip strips. If there are more steps, several share one.
 const STRIPS: Step = 4000;
 
 /// Draws a plan as a self-contained SVG that follows the reader's light or dark theme.
 #[must_use]
-pub fn memory_map_svg(plan: &Plan, steps: Option<&OpSequence>, options: SvgOptions) -> String {
-    let (width, height) = (f64::from(options.width.max(320)), f64::from(options.height.max(320)));
+pub fn memory_map_svg(plan: &Plan, steps: Option<&OpSequence>, options: MapOptions) -> String {
+    let (width, height) = options.pixels(plan, 1);
+    let (width, height) = (f64::from(width), f64::from(height));
     let mut svg = String::new();
     let times = Times::of(plan, steps);
     let top = heading(&mut svg, plan, times, width, height) + 30.0;
