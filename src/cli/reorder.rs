@@ -101,7 +101,7 @@ impl Model {
 fn runs_alike(a: &OpSequence, b: &OpSequence) -> bool {
     let tensors = |sequence: &OpSequence, ids: &[TensorId]| -> Vec<(String, Bytes)> {
         let tensors = ids.iter().map(|&id| sequence.tensor(id));
-        let tensors = tensors.filter(|tensor| tensor.tensor_type.is_some());
+        let tensors = tensors.filter(|tensor| tensor.dtype().is_some());
         tensors.map(|tensor| (tensor.name.to_string(), tensor.size.unwrap_or(0))).collect()
     };
     let is_alike = |(one, other): (&OperatorNode, &OperatorNode)| {

@@ -136,8 +136,8 @@ impl<'a> Expansion<'a> {
                 }
                 Origin::Output { .. } => {}
             }
-            if let Some(tensor_type) = &tensor.tensor_type {
-                builder.tensor_type(tensor.name.clone(), tensor_type.clone());
+            if let Some(tensor_type) = &tensor.elements {
+                builder.typed(tensor.name.clone(), tensor_type.clone());
             }
         }
         for &output in sequence.outputs() {
@@ -194,8 +194,8 @@ impl<'a> Expansion<'a> {
                 }
                 Origin::Input | Origin::Weight => Dependency::Fresh,
             };
-            if let (true, Some(tensor_type)) = (is_copy, &tensor.tensor_type) {
-                self.builder.tensor_type(name.clone(), tensor_type.clone());
+            if let (true, Some(tensor_type)) = (is_copy, &tensor.elements) {
+                self.builder.typed(name.clone(), tensor_type.clone());
             }
             let size = tensor.size.unwrap_or(0);
             let declared = Output::new(name.clone(), size).basis(tensor.basis);

@@ -39,7 +39,7 @@ pub fn with_costs_from_shapes(sequence: &OpSequence) -> OpSequence {
 /// The multiplications of a convolution or a matrix product, if the shapes are known.
 fn products(sequence: &OpSequence, operator: &OperatorNode) -> Option<u64> {
     let shape = |tensor: Option<&TensorId>| -> Option<&[u64]> {
-        Some(&sequence.tensor(*tensor?).tensor_type.as_ref()?.shape)
+        Some(&sequence.tensor(*tensor?).elements.as_ref()?.shape)
     };
     let elements =
         |shape: &[u64]| shape.iter().try_fold(1_u64, |product, &size| product.checked_mul(size));

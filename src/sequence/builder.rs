@@ -94,18 +94,29 @@ impl SequenceBuilder {
     /// are not compared with its size.
     ///
     /// ```
-    /// use memplan::{OpSequence, Operator, Output, sequence::TensorType};
+    /// use memplan::{OpSequence, Operator, Output};
     ///
     /// let mut builder = OpSequence::builder();
-    /// builder.input("x", 4096).tensor_type("x", TensorType::new("float32", [1, 1024]));
+    /// builder.input("x", 4096).tensor_type("x", "float32", [1, 1024]);
     /// builder.operator(Operator::new("relu").inputs(["x"]).output(Output::new("y", 4096)));
     /// let sequence = builder.output("y").build()?;
-    /// assert_eq!(*sequence.tensors()[0].tensor_type.as_ref().unwrap().dtype, *"float32");
+    /// let x = &sequence.tensors()[0];
+    /// assert_eq!((x.dtype(), x.shape()), (Some("float32"), Some(&[1, 1024][..])));
     /// # Ok::<(), memplan::SequenceError>(())
     /// ```
-    pub fn tensor_type(&mut self, name: impl Into<Box<str>>, of: TensorType) -> &mut Self {
-        self.types.insert(name.into(), of);
+    pub fn tensor_type(
+        &mut self,
+        name: impl Into<Box<str>>,
+        dtype: impl Into<Box<str>>,
+        shape: impl Into<Vec<u64>>,
+    ) -> &mut Self {
+        self.typed(name, TensorType::new(dtype, shape));
         self
+    }
+
+    /// As [`tensor_type`](Self::tensor_type).
+    pub(crate) fn typed(&mut self, name: impl Into<Box<str>>, of: TensorType) {
+        self.types.insert(name.into(), of);
     }
 
     /// States that the sequence is valid for all of these sizes of a dimension. Every tensor must be declared
@@ -255,9 +266,9 @@ impl Names {
         if let Some(first) = self.ids.insert(name.into(), id) {
             return Err(twice(builder, name, &self.tensors[first.index()].origin, &origin));
         }
-        let tensor_type = builder.types.get(name).cloned();
+        let elements = builder.types.get(name).cloned();
         let basis = SizeBasis::Exact;
-        let tensor = Tensor { name: name.into(), size, basis, tensor_type, origin };
+        let tensor = Tensor { name: name.into(), size, basis, elements, origin };
         match self.tensors.get_mut(id.index()) {
             Some(place) => *place = tensor,
             None => self.tensors.push(tensor),
@@ -347,7 +358,7 @@ fn asked_for(ids: &HashMap<Box<str>, TensorId>) -> Vec<Tensor> {
         name: name.into(),
         size: None,
         basis: SizeBasis::Exact,
-        tensor_type: None,
+        elements: None,
         origin: Origin::Weight,
     };
     names.into_iter().map(place).collect()

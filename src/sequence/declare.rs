@@ -88,17 +88,15 @@ impl SizeBasis {
     derive(serde::Serialize, serde::Deserialize),
     serde(deny_unknown_fields)
 )]
-#[non_exhaustive]
-pub struct TensorType {
+pub(crate) struct TensorType {
     /// The type of the elements, by its name in `NumPy` if it has one there, such as `float32`.
-    pub dtype: Box<str>,
+    pub(crate) dtype: Box<str>,
     /// The elements along each dimension; the largest shape if it differs from run to run.
-    pub shape: Vec<u64>,
+    pub(crate) shape: Vec<u64>,
 }
 
 impl TensorType {
-    /// Creates a type from the type of the elements and a shape.
-    pub fn new(dtype: impl Into<Box<str>>, shape: impl Into<Vec<u64>>) -> Self {
+    pub(crate) fn new(dtype: impl Into<Box<str>>, shape: impl Into<Vec<u64>>) -> Self {
         Self { dtype: dtype.into(), shape: shape.into() }
     }
 }

@@ -311,7 +311,7 @@ impl From<&OpSequence> for BodyEntry {
                 .iter()
                 .filter(|tensor| tensor.origin == *wanted)
                 .filter_map(|tensor| {
-                    let (name, tensor_type) = (tensor.name.clone(), tensor.tensor_type.clone());
+                    let (name, tensor_type) = (tensor.name.clone(), tensor.elements.clone());
                     Some(TensorEntry { name, size: tensor.size?, tensor_type })
                 })
                 .collect()
@@ -322,7 +322,7 @@ impl From<&OpSequence> for BodyEntry {
                 name: tensor.name.clone(),
                 size: tensor.size.unwrap_or(0),
                 basis: tensor.basis,
-                tensor_type: tensor.tensor_type.clone(),
+                tensor_type: tensor.elements.clone(),
                 reads: None,
                 overwrites: None,
                 gathers: None,
@@ -462,7 +462,7 @@ impl TryFrom<BodyEntry> for OpSequence {
 
 fn state_type(sequence: &mut SequenceBuilder, name: &str, tensor_type: Option<TensorType>) {
     if let Some(tensor_type) = tensor_type {
-        sequence.tensor_type(name, tensor_type);
+        sequence.typed(name, tensor_type);
     }
 }
 

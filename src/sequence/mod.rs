@@ -42,7 +42,8 @@ mod uses;
 pub(crate) mod widen;
 
 pub use builder::SequenceBuilder;
-pub use declare::{Dependency, Gather, Overwrite, SizeBasis, TensorType};
+pub(crate) use declare::TensorType;
+pub use declare::{Dependency, Gather, Overwrite, SizeBasis};
 pub use dims::DimRange;
 pub(crate) use error::SequenceError;
 #[cfg(feature = "serde")]
@@ -97,12 +98,24 @@ pub struct Tensor {
     /// The basis of its size.
     pub basis: SizeBasis,
     /// Its element type and shape, if they are known.
-    pub tensor_type: Option<TensorType>,
+    pub(crate) elements: Option<TensorType>,
     /// Its origin.
     pub origin: Origin,
 }
 
 impl Tensor {
+    /// The type of its elements, if it is known, by its name in `NumPy` if it has one there, such as `float32`.
+    #[must_use]
+    pub fn dtype(&self) -> Option<&str> {
+        self.elements.as_ref().map(|of| &*of.dtype)
+    }
+
+    /// The elements along each dimension, if they are known; the largest shape if it differs from run to run.
+    #[must_use]
+    pub fn shape(&self) -> Option<&[u64]> {
+        self.elements.as_ref().map(|of| &*of.shape)
+    }
+
     /// The tensor that it may be a view of, and the offset there in bytes.
     pub(crate) const fn viewed(&self) -> Option<(TensorId, Bytes)> {
         match self.origin {

@@ -146,7 +146,7 @@ impl OpSequence {
             return;
         }
         if mine.size.is_some() && (theirs.size.is_none() || mine.size < theirs.size) {
-            (mine.size, mine.tensor_type) = (theirs.size, theirs.tensor_type.clone());
+            (mine.size, mine.elements) = (theirs.size, theirs.elements.clone());
         }
         mine.basis = SizeBasis::AtMost;
     }

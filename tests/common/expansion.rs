@@ -75,8 +75,8 @@ impl<'a> Checker<'a> {
         let mut updates = Vec::new();
         for (made, &value) in node.outputs.iter().zip(&original.outputs) {
             let (tensor, same) = (self.expanded.tensor(*made), self.given.tensor(value));
-            if (tensor.size, &tensor.tensor_type, tensor.basis)
-                != (same.size, &same.tensor_type, same.basis)
+            if (tensor.size, tensor.dtype(), tensor.shape(), tensor.basis)
+                != (same.size, same.dtype(), same.shape(), same.basis)
             {
                 return Err(format!("{} is not like {}", tensor.name, same.name));
             }

@@ -13,7 +13,6 @@ use memplan::{
         not_in_csv, write_plan_csv, write_plan_json, write_problem_csv, write_problem_json,
         write_sequence_json,
     },
-    sequence::TensorType,
     verify::verify,
 };
 use rstest::rstest;
@@ -65,9 +64,9 @@ fn a_sequence_survives_json() {
         .weight("w", Some(8))
         .weight("unsized", None)
         .input("x", 8)
-        .tensor_type("x", TensorType::new("int8", [2, 4]))
-        .tensor_type("w", TensorType::new("float64", []))
-        .tensor_type("v", TensorType::new("float32", [1]))
+        .tensor_type("x", "int8", [2, 4])
+        .tensor_type("w", "float64", [])
+        .tensor_type("v", "float32", [1])
         .operator(Operator::new("late").inputs(["v"]).output(Output::new("t", 4).updates("v", 0)))
         .operator(
             Operator::new("a")

@@ -4,7 +4,6 @@ use memplan::{
     OpSequence, Plan, Planner, Strategy,
     import::{ImportOptions, InPlace, Kernels, Trust, onnx::read},
     lower::LoweringOptions,
-    sequence::TensorType,
     verify::{execute, verify},
 };
 use rstest::rstest;
@@ -60,12 +59,12 @@ fn declared_shapes_are_those_inferred(
 fn tensors_have_the_types_of_the_model() {
     let Some(sequence) = model("resnet50_b1") else { return };
     for tensor in sequence.tensors() {
-        let of = tensor.tensor_type.as_ref().unwrap();
-        let width = if &*of.dtype == "float32" { 4 } else { 8 };
-        assert_eq!(tensor.size, Some(width * of.shape.iter().product::<u64>()), "{tensor:?}");
+        let width = if tensor.dtype() == Some("float32") { 4 } else { 8 };
+        let elements: u64 = tensor.shape().unwrap().iter().product();
+        assert_eq!(tensor.size, Some(width * elements), "{tensor:?}");
     }
     let output = sequence.tensor(sequence.outputs()[0]);
-    assert_eq!(output.tensor_type, Some(TensorType::new("float32", [1, 1000])));
+    assert_eq!((output.dtype(), output.shape()), (Some("float32"), Some(&[1, 1000][..])));
 }
 
 /// Shapes that were recorded for another batch size are rejected, or replaced by the given size.

@@ -4,7 +4,7 @@ use arbitrary::{Result, Unstructured};
 use memplan::{
     OpSequence, Operator, Output,
     baselines::onnxruntime::MemoryPattern,
-    sequence::{Dependency, Origin, TensorType},
+    sequence::{Dependency, Origin},
 };
 use rstest::rstest;
 
@@ -94,8 +94,8 @@ fn a_free_buffer_must_have_the_same_shape() {
             .operator(operator("b", "a", 512));
         builder.operator(operator("c", "b", 256)).operator(operator("d", "c", 1024));
         builder.operator(operator("y", "d", 4)).output("y");
-        builder.tensor_type("a", TensorType::new("float32", a));
-        builder.tensor_type("d", TensorType::new("int32", d));
+        builder.tensor_type("a", "float32", a);
+        builder.tensor_type("d", "int32", d);
         pattern(&builder.build().unwrap()).0
     };
     assert_eq!(place(&[2, 128], &[2, 128]), "a0 b4 c6 d0");

@@ -28,7 +28,7 @@ fn micro() -> ImportOptions {
 fn shape_of(survey: &Survey, name: &str) -> (Vec<u64>, SizeBasis) {
     let sequence = &survey.sequence;
     let tensor = sequence.tensor(sequence.tensor_id(name).expect(name));
-    (tensor.tensor_type.as_ref().expect(name).shape.clone(), tensor.basis)
+    (tensor.shape().expect(name).to_vec(), tensor.basis)
 }
 
 mod kind {

@@ -43,7 +43,7 @@ pub struct MemoryPattern {
 }
 
 impl MemoryPattern {
-    /// Computes the pattern of a sequence. Tensors without a [type](crate::sequence::TensorType) count as of the same
+    /// Computes the pattern of a sequence. Tensors without a [type](crate::sequence::Tensor::dtype) count as of the same
     /// shape if their sizes in bytes are the same.
     ///
     /// ```

@@ -113,6 +113,6 @@ impl<'a> Walk<'a> {
     /// have the same size.
     fn layout(&self, tensor: TensorId) -> (Option<&'a [u64]>, Option<Bytes>) {
         let tensor = self.sequence.tensor(tensor);
-        (tensor.tensor_type.as_ref().map(|of| &*of.shape), tensor.size)
+        (tensor.shape(), tensor.size)
     }
 }

@@ -136,7 +136,7 @@ impl Emitter<'_, '_> {
 
     fn state_type(&mut self, name: &str, tensor: &Tensor) {
         if let Some(of) = tensor.tensor_type() {
-            self.builder.tensor_type(name, of);
+            self.builder.typed(name, of);
         }
     }
 

@@ -318,7 +318,7 @@ impl<'a> Types<'a> {
         let views = views(plan, steps).into_iter().flatten().map(|view| view.name);
         let tensors = chunks.chain(views).map(|name| sequence.tensor_id(name));
         let number = |tensor: Option<TensorId>| {
-            let of = sequence.tensor(tensor?).tensor_type.as_ref()?;
+            let of = sequence.tensor(tensor?).elements.as_ref()?;
             Some(*numbers.entry(of).or_insert_with(|| {
                 table.dtypes.push(printable(&of.dtype));
                 table.shapes.push(&of.shape);

@@ -415,14 +415,14 @@ impl<'a> Emitter<'a> {
         if !self.defined.contains(name) && self.weights.insert(name) {
             self.builder.weight(name, self.scope.get(name).and_then(Fact::bytes));
             if let Some(of) = self.scope.get(name).and_then(Fact::tensor_type) {
-                self.builder.tensor_type(name, of);
+                self.builder.typed(name, of);
             }
         }
     }
 
     fn state_type(&mut self, name: &str, fact: &Fact) {
         if let Some(of) = fact.tensor_type() {
-            self.builder.tensor_type(name, of);
+            self.builder.typed(name, of);
         }
     }
 
