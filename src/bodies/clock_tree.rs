@@ -113,11 +113,9 @@ impl BoxTree {
     }
 
     /// Calls `meet` with the highest nodes all of whose boxes may be alive together with `own`; together they contain
-    /// every such box. Returns the number of nodes visited.
-    pub(crate) fn visit(&self, own: &TimedBox, mut meet: impl FnMut(usize)) -> u64 {
-        let mut visited = 0;
+    /// every such box.
+    pub(crate) fn visit(&self, own: &TimedBox, mut meet: impl FnMut(usize)) {
         self.tree.visit(|node, low, high| {
-            visited += 1;
             let (begins, ends) = low.split_at(own.begin.len());
             let (last_ends, last_begins) = high.split_at(own.begin.len());
             if happens_before(last_ends, &own.begin) || happens_before(&own.end, begins) {
@@ -130,7 +128,6 @@ impl BoxTree {
             }
             !is_all
         });
-        visited
     }
 }
 

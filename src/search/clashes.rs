@@ -9,11 +9,8 @@ use std::{cmp::Reverse, slice};
 
 use crate::{
     Bytes,
-    bodies::{TimedBoxes, ranks},
-    search::{
-        clock_tree_space::{ClockTreeSpace, Overlap},
-        merge,
-    },
+    bodies::{BoxTree, TimedBox, TimedBoxes, ranks},
+    search::{interval_set::IntervalSet, merge},
 };
 
 /// If bodies have fewer boxes than this on average, they are compared box by box.
@@ -66,15 +63,23 @@ impl Clashes {
         let order = by_boxes(boxes);
         for (at, &second) in order.iter().enumerate() {
             let places = ranks(slice::from_ref(&boxes[second]));
-            let mut tree = ClockTreeSpace::new(&places, streams);
-            tree.take(0, &boxes[second], 0);
+            let mut tree = BoxTree::new(boxes[second].len(), streams);
+            // By node of the tree: the bytes of the boxes below it.
+            let mut taken = vec![IntervalSet::default(); tree.len()];
+            for (one, &place) in boxes[second].iter().zip(&places[0]) {
+                tree.add(one, place);
+                for node in tree.nodes(place) {
+                    taken[node].add(one.bytes.start, one.bytes.end);
+                }
+            }
             for &first in &order[at + 1..] {
                 let mut all: Vec<(i64, i64)> = Vec::new();
                 for own in &boxes[first] {
-                    for meeting in tree.meetings(slice::from_ref(own)) {
-                        found += meeting.runs.len();
-                        all.extend(ranges(&meeting));
-                    }
+                    tree.visit(own, |node| {
+                        let runs = &taken[node].0;
+                        found += runs.len();
+                        all.extend(ranges(own, runs));
+                    });
                     if found > MAX_FOUND {
                         return None;
                     }
@@ -119,11 +124,11 @@ fn by_boxes(boxes: &[TimedBoxes]) -> Vec<usize> {
 }
 
 /// The offsets at which the bytes of a box meet some of the runs.
-fn ranges(meeting: &Overlap<'_>) -> impl Iterator<Item = (i64, i64)> {
-    let [start, end] = [meeting.own.bytes.start, meeting.own.bytes.end].map(u64::cast_signed);
+fn ranges(own: &TimedBox, runs: &[(Bytes, Bytes)]) -> impl Iterator<Item = (i64, i64)> {
+    let [start, end] = [own.bytes.start, own.bytes.end].map(u64::cast_signed);
     let range =
         move |&(low, high): &(Bytes, Bytes)| (start - high.cast_signed(), end - low.cast_signed());
-    meeting.runs.iter().map(range)
+    runs.iter().map(range)
 }
 
 /// The bodies that lie in a pool.

@@ -15,7 +15,7 @@
 //! | `fewer_overwrites`, `relaxed` | the same problem with fewer overwrites, or without constraints that may not bind |
 //! | `first_fit`, `pool_space` | bodies in one order, each where it fits; the free bytes of pools |
 //! | `pool_instance`, `clashes` | the bodies of a constrained problem, and which of them clash |
-//! | `time_buckets`, `time_bucket_space`, `clock_tree_space` | the lowest free offset on several streams |
+//! | `time_buckets`, `time_bucket_space` | the lowest free offset on several streams |
 //! | `interval_set` | a set of bytes |
 //! | `live_maxima` | the most live bytes in a range of steps |
 //! | `solution` | what a caller gets |
@@ -48,7 +48,6 @@ pub(crate) mod blocks;
 mod branching;
 mod capacity;
 mod clashes;
-mod clock_tree_space;
 mod conflict;
 mod contraction;
 mod control;

@@ -3,13 +3,13 @@
 use std::collections::HashMap;
 
 use crate::{
-    bodies::{Body, TimedBoxes, ranks},
+    bodies::{Body, TimedBoxes},
     budget::{Budget, Stop},
     problem::{
         ChunkId, Problem,
         constraints::{Pool, PoolId},
     },
-    search::{blocks::BlockPool, clashes::Clashes, clock_tree_space, time_buckets::TimeBuckets},
+    search::{blocks::BlockPool, clashes::Clashes, time_buckets::TimeBuckets},
 };
 
 /// The structure that finds the boxes that are alive together.
@@ -18,19 +18,11 @@ pub(super) enum OverlapFinder {
     Steps,
     /// With several streams.
     TimeBuckets(TimeBuckets),
-    /// With several streams that seldom wait: by body, the places of its boxes in a tree over clocks.
-    ClockTree(Vec<Vec<usize>>),
     /// With several streams and few bodies of many boxes.
     Pairs(Clashes),
     /// With several streams: there was no time to make one of these.
     Unknown,
 }
-
-/// Buckets are used if a box meets at most this many others in its buckets.
-const MAX_MET: u64 = 4096;
-
-/// Visiting a node of a tree over clocks takes as long as passing this many boxes of a bucket.
-const BOXES_PER_NODE: u64 = 64;
 
 impl OverlapFinder {
     /// Makes the structure.
@@ -42,15 +34,7 @@ impl OverlapFinder {
         if let Some(clashes) = Clashes::of(boxes) {
             return Ok(Self::Pairs(clashes));
         }
-        let buckets = TimeBuckets::within(boxes, budget)?;
-        if buckets.met > MAX_MET {
-            let places = ranks(boxes);
-            let visited = clock_tree_space::visited(boxes, &places, budget)?;
-            if visited * BOXES_PER_NODE < buckets.met {
-                return Ok(Self::ClockTree(places));
-            }
-        }
-        Ok(Self::TimeBuckets(buckets))
+        TimeBuckets::within(boxes, budget).map(Self::TimeBuckets)
     }
 }
 
@@ -111,49 +95,5 @@ impl<'p> PoolInstance<'p> {
         let cost = u128::from(self.pools[pool.index()].cost);
         let bytes = body.members.iter().map(|&(chunk, _)| u128::from(self.problem.traffic(chunk)));
         bytes.map(|bytes| bytes * cost).fold(0, u128::saturating_add)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::{Step, bodies::TimedBox};
-
-    /// Boxes of four streams in turn. Each stream waits for the one before it now and then, or never.
-    fn boxes(wait: Option<usize>) -> Vec<TimedBoxes> {
-        let mut last = vec![vec![0; 4]; 4];
-        let boxes = (0..20_000).map(|at: usize| {
-            let (own, other) = (at % 4, (at + 3) % 4);
-            let mut clock: Vec<Step> = last[own].clone();
-            if wait.is_some_and(|wait| at.is_multiple_of(wait)) {
-                for (step, &seen) in clock.iter_mut().zip(&last[other]) {
-                    *step = seen.max(*step);
-                }
-            }
-            let begin = clock.clone().into();
-            clock[own] += 1;
-            last[own].clone_from(&clock);
-            TimedBoxes::from([TimedBox { begin, end: clock.into(), bytes: 0..1 }])
-        });
-        boxes.collect()
-    }
-
-    #[test]
-    fn boxes_are_found_by_time_buckets_unless_streams_never_wait() {
-        let Ok(OverlapFinder::TimeBuckets(buckets)) =
-            OverlapFinder::within(&boxes(Some(13)), &mut Budget::default())
-        else {
-            panic!("no buckets")
-        };
-        assert!(
-            buckets.count > 50 && buckets.met < 1000,
-            "{} buckets, {}",
-            buckets.count,
-            buckets.met
-        );
-        assert!(matches!(
-            OverlapFinder::within(&boxes(None), &mut Budget::default()),
-            Ok(OverlapFinder::ClockTree(_))
-        ));
     }
 }

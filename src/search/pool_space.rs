@@ -13,7 +13,6 @@ use crate::{
     search::{
         Occupancy,
         clashes::PairSpace,
-        clock_tree_space::ClockTreeSpace,
         interval_set::IntervalSet,
         pool_instance::{OverlapFinder, PoolInstance},
         time_bucket_space::TimeBucketSpace,
@@ -42,7 +41,6 @@ enum Taken<'a> {
     Steps(Occupancy),
     /// With several streams: by the boxes that lie here.
     TimeBuckets(TimeBucketSpace<'a>),
-    ClockTree(ClockTreeSpace<'a>),
     /// With several streams: by the bodies that lie here.
     Pairs(PairSpace<'a>),
 }
@@ -56,9 +54,6 @@ impl<'a> PoolSpace<'a> {
             OverlapFinder::Steps => Taken::Steps(in_steps(instance, pool)),
             OverlapFinder::TimeBuckets(buckets) => {
                 Taken::TimeBuckets(TimeBucketSpace::new(buckets))
-            }
-            OverlapFinder::ClockTree(places) => {
-                Taken::ClockTree(ClockTreeSpace::new(places, instance.streams()))
             }
             OverlapFinder::Pairs(clashes) => Taken::Pairs(PairSpace::new(clashes)),
             OverlapFinder::Unknown => unreachable!("nothing is placed one by one"),
@@ -80,7 +75,6 @@ impl<'a> PoolSpace<'a> {
         match &self.taken {
             Taken::Steps(taken) => taken.top_over(&segments(boxes)),
             Taken::TimeBuckets(taken) => taken.top_over(at, boxes),
-            Taken::ClockTree(taken) => taken.top_over(boxes),
             Taken::Pairs(taken) => taken.top_over(at),
         }
     }
@@ -137,7 +131,6 @@ impl<'a> PoolSpace<'a> {
                 _ if offset >= self.top => offset,
                 Taken::Steps(taken) => taken.lowest_from(&segments(boxes), offset, round_up)?,
                 Taken::TimeBuckets(taken) => taken.lowest_from(at, boxes, offset, round_up)?,
-                Taken::ClockTree(taken) => taken.lowest_from(boxes, offset, round_up)?,
                 Taken::Pairs(taken) => taken.lowest_from(at, offset, round_up)?,
             };
             offset = found;
@@ -179,7 +172,6 @@ impl<'a> PoolSpace<'a> {
         match &mut self.taken {
             Taken::Steps(taken) => taken.take(&segments(boxes), offset),
             Taken::TimeBuckets(taken) => taken.take(at, boxes, offset),
-            Taken::ClockTree(taken) => taken.take(at, boxes, offset),
             Taken::Pairs(taken) => taken.take(at, offset),
         }
         for (group, &(chunk, at)) in self.groups(body) {

@@ -223,3 +223,77 @@ impl<'a> TimeBucketSpace<'a> {
         Some(offset)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        Step,
+        bodies::{TimedBoxes, concurrent},
+        search::clashes::{Clashes, PairSpace},
+    };
+
+    #[test]
+    fn the_lowest_free_offset_is_found() {
+        let (mut lifted, mut below, mut most_buckets) = (0, 0, 0);
+        let one = |random: &mut arbitrary::Unstructured<'_>| {
+            let mut bodies: Vec<TimedBoxes> = Vec::new();
+            let (last, many) = *random.choose(&[(5, 10), (30, 40)])?;
+            for _ in 0..random.int_in_range(1..=many)? {
+                let mut boxes = TimedBoxes::new();
+                for _ in 0..*random.choose(&[1, 1, 4])? {
+                    let begin: Step = random.int_in_range(0..=last)?;
+                    let begin = [begin, (begin + random.int_in_range(0..=5)?).saturating_sub(3)];
+                    let (more, beside) = (random.int_in_range(1..=3)?, random.int_in_range(0..=2)?);
+                    let end = [begin[0] + more, begin[1] + beside];
+                    let low = random.int_in_range(0..=2)?;
+                    let bytes = low..low + random.int_in_range(1..=6)?;
+                    boxes.push(TimedBox { begin: begin.into(), end: end.into(), bytes });
+                }
+                bodies.push(boxes);
+            }
+            let buckets = TimeBuckets::of(&bodies);
+            let clashes = Clashes::between_all(&bodies).unwrap();
+            let mut in_pairs = PairSpace::new(&clashes);
+            most_buckets = buckets.count.max(most_buckets);
+            let mut in_buckets = TimeBucketSpace::new(&buckets);
+            let mut laid: Vec<(&TimedBox, Bytes)> = Vec::new();
+            for (body, boxes) in bodies.iter().enumerate() {
+                let is_free = |&base: &Bytes| {
+                    boxes.iter().all(|new| {
+                        laid.iter().all(|&(old, at)| {
+                            !concurrent(new, old)
+                                || base + new.bytes.end <= at + old.bytes.start
+                                || at + old.bytes.end <= base + new.bytes.start
+                        })
+                    })
+                };
+                let from = random.int_in_range(0..=3)?;
+                let expected = (from..).step_by(2).find(is_free);
+                let round_up = |offset: Bytes| Some(offset + (offset - from) % 2);
+                let in_bucket = in_buckets.lowest_from(body, boxes, from, round_up);
+                assert_eq!(in_bucket, expected, "{bodies:?}");
+                assert_eq!(in_pairs.lowest_from(body, from, round_up), expected, "{bodies:?}");
+                // Nothing that is alive together with the body lies above these.
+                let together = boxes.iter().flat_map(|new| {
+                    let old = laid.iter().filter(|(old, _)| concurrent(new, old));
+                    old.map(|&(old, at)| (at + old.bytes.end).saturating_sub(new.bytes.start))
+                });
+                let top = together.max().unwrap_or(0);
+                assert_eq!(in_pairs.top_over(body), top);
+                let in_bucket = in_buckets.top_over(body, boxes);
+                let highest = laid.iter().map(|(old, at)| at + old.bytes.end).max().unwrap_or(0);
+                assert!((top..=highest).contains(&in_bucket), "{top}, {in_bucket}, {highest}");
+                below += u32::from(in_bucket < highest);
+                in_pairs.take(body, expected.unwrap());
+                lifted += u32::from(expected > Some(from));
+                let base = expected.unwrap();
+                in_buckets.take(body, boxes, base);
+                laid.extend(boxes.iter().map(|one| (one, base)));
+            }
+            Ok(())
+        };
+        arbtest::arbtest(one).budget_ms(200);
+        assert!(lifted > 0 && below > 0 && most_buckets > 4, "{lifted}, {below}, {most_buckets}");
+    }
+}

@@ -28,8 +28,6 @@ pub(super) struct TimeBuckets {
     within: Vec<Range<usize>>,
     /// The number of buckets.
     pub(super) count: usize,
-    /// The average number of boxes in the buckets of a box, that is, of boxes that it is compared with.
-    pub(super) met: u64,
 }
 
 /// The life of a box.
@@ -67,7 +65,7 @@ impl TimeBuckets {
             begun as usize..over as usize + 1
         };
         let on_line: Vec<Range<usize>> = (0..count).map(life).collect();
-        let (width, met) = best_width(&on_line, chain.len());
+        let width = best_width(&on_line, chain.len());
         budget.look()?;
         let pairs = |at: usize| lives.begin(at).iter().zip(lives.end(at));
         let mut first = vec![0];
@@ -80,7 +78,6 @@ impl TimeBuckets {
             times: (0..count).flat_map(pairs).flat_map(|(&begin, &end)| [begin, end]).collect(),
             within: on_line.iter().map(|life| in_buckets(life, width)).collect(),
             count: chain.len() / width + 1,
-            met: met / count.max(1) as u64,
         })
     }
 
@@ -101,9 +98,8 @@ fn in_buckets(life: &Range<usize>, width: usize) -> Range<usize> {
     life.start / width..(life.end - 1) / width + 1
 }
 
-/// The width of the buckets, in moments and a power of two, that takes the least work for these lives; and the number
-/// of boxes in the buckets of a box, summed over all boxes.
-fn best_width(on_line: &[Range<usize>], len: usize) -> (usize, u64) {
+/// The width of the buckets, in moments and a power of two, that takes the least work for these lives.
+fn best_width(on_line: &[Range<usize>], len: usize) -> usize {
     let boxes = on_line.len() as u64;
     // By bucket: the lives that begin in it, and those that end in it.
     let (mut begun, mut over): (Vec<u64>, Vec<u64>) = (vec![0; len + 1], vec![0; len + 1]);
@@ -111,23 +107,18 @@ fn best_width(on_line: &[Range<usize>], len: usize) -> (usize, u64) {
         begun[life.start] += 1;
         over[life.end - 1] += 1;
     }
-    let mut best = (0, 1, 0);
+    let mut best = (u128::MAX, 1);
     let mut width = 1;
     while width <= 2 * len {
         let (met, buckets) = work(&begun, &over);
-        let new = if buckets > u128::from(BUCKETS_PER_BOX * boxes) {
-            (u64::MAX, width, u64::MAX)
-        } else {
-            let met = u64::try_from(met).unwrap_or(u64::MAX);
-            let buckets = u64::try_from(buckets).unwrap_or(u64::MAX);
-            (met.saturating_add(BOXES_PER_BUCKET.saturating_mul(buckets)), width, met)
-        };
-        best = if width == 1 { new } else { best.min(new) };
+        let is_few = buckets <= u128::from(BUCKETS_PER_BOX * boxes);
+        let work = if is_few { met + u128::from(BOXES_PER_BUCKET) * buckets } else { u128::MAX };
+        best = best.min((work, width));
         // A bucket of the next width is two of this one.
         let pair = |counts: &[u64]| counts.chunks(2).map(|pair| pair.iter().sum()).collect();
         (begun, over, width) = (pair(&begun), pair(&over), 2 * width);
     }
-    (best.1, best.2)
+    best.1
 }
 
 /// The number of boxes in the buckets of a box, and the number of its buckets, both summed over all boxes. `begun` and
@@ -153,7 +144,7 @@ mod tests {
     use super::*;
 
     /// Counting the boxes in the buckets of each box, one by one, for each width.
-    fn width_by_counting(on_line: &[Range<usize>], len: usize) -> (usize, u64) {
+    fn width_by_counting(on_line: &[Range<usize>], len: usize) -> Option<usize> {
         let widths = std::iter::successors(Some(1), |width| Some(2 * width));
         let widths = widths.take_while(|width| *width <= 2 * len);
         let counted = widths.filter_map(|width| {
@@ -165,13 +156,13 @@ mod tests {
             };
             let met: u64 = lives().flat_map(|a| lives().map(move |b| both(a.clone(), b))).sum();
             let is_few = buckets <= BUCKETS_PER_BOX * on_line.len() as u64;
-            is_few.then_some((met + BOXES_PER_BUCKET * buckets, width, met))
+            is_few.then_some((met + BOXES_PER_BUCKET * buckets, width))
         });
-        counted.min().map_or((1, 0), |(_, width, met)| (width, met))
+        counted.min().map(|(_, width)| width)
     }
 
     #[test]
-    fn the_best_width_is_that_of_counting_the_boxes_of_each_span() {
+    fn the_best_width_is_that_of_counting_the_boxes_of_each_bucket() {
         let mut widths = BTreeSet::new();
         let one = |random: &mut arbitrary::Unstructured<'_>| {
             let len = *random.choose(&[0, 1, 7, 16, 40])?;
@@ -181,10 +172,9 @@ mod tests {
                 let begin = random.int_in_range(0..=len)?;
                 on_line.push(begin..(begin + random.int_in_range(1..=longest)?).min(len + 1));
             }
-            let expected = width_by_counting(&on_line, len);
-            if expected.1 > 0 {
+            if let Some(expected) = width_by_counting(&on_line, len) {
                 assert_eq!(best_width(&on_line, len), expected, "{on_line:?}");
-                widths.insert(expected.0);
+                widths.insert(expected);
             }
             Ok(())
         };
