@@ -85,6 +85,11 @@ impl<'a> Monitor<'a> {
         Budget::until(until, self.observer.cancel)
     }
 
+    /// The time that is left, if there is a limit.
+    pub fn time_left(&self) -> Option<Duration> {
+        self.budget().left()
+    }
+
     /// The time in which the first layout must be completed, if there is a limit.
     pub fn left(&self) -> Option<Duration> {
         let until = self.until?.checked_add(self.grace)?;

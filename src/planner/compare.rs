@@ -11,7 +11,7 @@ use crate::{
     baselines::{boxes::Boxes, tflite},
     plan::{Scope, unshared_size},
     planner::{Planner, Prepared, ReorderedPlan},
-    search::best,
+    search,
 };
 
 /// The results of all strategies on one input.
@@ -108,7 +108,7 @@ impl Planner<'_> {
             lowered.problem.linear();
         }
         let chains = prepared.lowered.problem.roots().count();
-        let dense = best::conflicts(&prepared.lowered.problem) > MAX_CONFLICTS;
+        let dense = search::conflicts(&prepared.lowered.problem) > MAX_CONFLICTS;
         let is_cancelled =
             || self.observer.cancel.is_some_and(|cancel| cancel.load(Ordering::Relaxed));
         let mut rows = Vec::new();

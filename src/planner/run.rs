@@ -140,7 +140,7 @@ impl Strategy {
             _ if problem.unsupported_feature().is_some() => {
                 search::pools::layout(problem, bound, limits, observer)
             }
-            Self::Best => best::layout(problem, limits, observer),
+            Self::Best => Ok(best::layout(problem, limits, observer)),
             _ => Ok(search::layout(problem, limits, observer)),
         }
     }

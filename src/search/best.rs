@@ -23,22 +23,17 @@
 //!
 //! **When.** Whenever a plan is computed once and run often. [`Layout::winner`] names the winner.
 
-use crate::search::sizes::SMALL;
-use std::{
-    sync::atomic::Ordering,
-    time::{Duration, Instant},
-};
+use std::time::Instant;
 
 use tracing::debug;
 
 use crate::{
-    Bytes, PlanError, Problem, Step, Strategy,
-    baselines::{self, free_list},
+    Bytes, Problem, Strategy,
     monitor::Monitor,
     plan::Layout,
     search::{
-        self, Fit, Limits, Observer, Progress, Stage, fewer_overwrites::with_fewer_overwrites,
-        first_layout,
+        self, Fit, Limits, Observer, Progress, Solution, Stage,
+        fewer_overwrites::with_fewer_overwrites, first_layout, sizes::SMALL,
     },
 };
 
@@ -55,64 +50,57 @@ pub const CANDIDATES: &[Strategy] = &[
     Strategy::TfliteEquality,
 ];
 
-/// The number of conflicting pairs above which candidates that compare pairs are skipped. A chain
-/// counts as [`PAIRS_PER_CHAIN`].
-const MAX_CONFLICTS: u64 = 2_000_000;
-
-/// The work for each chain costs as much as this many pairs.
-const PAIRS_PER_CHAIN: u64 = 100;
-
 /// The number of chains above which there is no search by default.
 const MAX_SEARCHED: usize = 200_000;
 
 /// Plans with every candidate until one meets the lower bound, then searches within the limits. The
 /// time that the candidates take counts towards the limit.
-///
-/// # Errors
-///
-/// If a candidate cannot plan such a problem.
-pub fn layout(
-    problem: &Problem,
-    limits: &Limits,
-    observer: Observer<'_>,
-) -> Result<Layout, PlanError> {
+#[must_use]
+pub fn layout(problem: &Problem, limits: &Limits, observer: Observer<'_>) -> Layout {
+    let solution = solution(problem, limits, observer);
+    Layout { lower_bound: solution.lower_bound, ..solution.layout }
+}
+
+/// As [`layout`], with the size of its pool.
+fn solution(problem: &Problem, limits: &Limits, observer: Observer<'_>) -> Solution {
     let start = Instant::now();
+    let mut monitor = Monitor::new(limits, observer);
     let bound = problem.lower_bound();
-    let (cheapest, slowest) = cheapest(problem, bound, limits, observer);
-    let Some((pool, cheap)) = cheapest else { return Ok(Layout::default()) };
-    let is_over = || {
-        let is_late = limits.after(start).time == Some(Duration::ZERO);
-        is_late || is_canceled(observer)
-    };
-    if pool <= bound || is_over() {
-        return Ok(cheap);
+    let (mut solution, slowest) =
+        first_layout::cheapest(problem, CANDIDATES, bound, limits, &mut monitor);
+    if solution.pool_size <= bound || monitor.must_stop() {
+        return solution;
     }
-    // Planning the looser problem begins with a candidate, too.
-    let is_short = || limits.after(start).time.is_some_and(|left| left <= slowest);
-    let looser = |pool| {
-        let looser = || loosened(problem, (bound, pool), &limits.after(start), observer);
-        if is_short() || !limits.without.has(Stage::FewerOverwrites) { None } else { looser() }
+    let looser = |pool, monitor: &Monitor<'_>| {
+        // Planning the looser problem begins with a candidate, too.
+        let is_short = monitor.time_left().is_some_and(|left| left <= slowest);
+        let is_on = !is_short && monitor.has(Stage::FewerOverwrites);
+        is_on.then(|| loosened(problem, (bound, pool), &limits.after(start), observer)).flatten()
     };
     if !is_small(problem) {
-        let looser = looser(pool);
-        if looser.is_some() || is_over() {
-            return Ok(looser.unwrap_or(cheap));
+        let looser = looser(solution.pool_size, &monitor);
+        if looser.is_some() || monitor.must_stop() {
+            return looser.unwrap_or(solution);
         }
     }
     if !is_searched(problem, limits) {
-        return Ok(cheap);
+        return solution;
     }
-    let found = search::continue_from(problem, &cheap, bound, &limits.after(start), observer);
-    debug!(target: "memplan::best", strategy = %Strategy::Optimal, pool = found.pool_size, nodes = found.nodes, "tried");
+    let before = solution.pool_size;
+    search::search(problem, &mut solution, bound, limits, &mut monitor);
+    let pool = solution.pool_size;
+    debug!(target: "memplan::best", strategy = %Strategy::Optimal, pool, nodes = solution.nodes, "tried");
     if is_small(problem)
-        && found.pool_size > bound
-        && !is_over()
-        && let Some(looser) = looser(found.pool_size)
+        && pool > bound
+        && !monitor.must_stop()
+        && let Some(looser) = looser(pool, &monitor)
     {
-        return Ok(looser);
+        return looser;
     }
-    let winner = if found.pool_size < pool { Some(Strategy::Optimal) } else { cheap.winner };
-    Ok(Layout { winner, lower_bound: found.lower_bound, ..found.layout })
+    if pool < before {
+        solution.layout.winner = Some(Strategy::Optimal);
+    }
+    solution
 }
 
 /// Decides whether a problem fits into a pool of `capacity` bytes, if need be with fewer overwrites. [`Fit::No`] is
@@ -139,14 +127,14 @@ pub(crate) fn fits(
     }
 }
 
-/// Plans the problem with fewer overwrites; returns the layout if its pool is smaller than `pool` bytes. `bound` is a
+/// Plans the problem with fewer overwrites; returns the solution if its pool is smaller than `pool` bytes. `bound` is a
 /// lower bound in bytes for both problems.
 fn loosened(
     problem: &Problem,
     (bound, pool): (Bytes, Bytes),
     limits: &Limits,
     observer: Observer<'_>,
-) -> Option<Layout> {
+) -> Option<Solution> {
     let start = Instant::now();
     let looser = with_fewer_overwrites(problem)?;
     // A bound that the search proves for the problem with fewer overwrites need not hold for this one.
@@ -156,12 +144,11 @@ fn loosened(
         }
     };
     let observer = Observer { progress: Some(&report), ..observer };
-    let found = layout(&looser, &limits.after(start), observer).ok()?;
-    let size = found.pool_size(problem);
+    let mut found = solution(&looser, &limits.after(start), observer);
     let given_up = problem.links_taken() - looser.links_taken();
-    debug!(target: "memplan::best", given_up, pool = size, "tried with fewer overwrites");
-    let winner = Some(Strategy::Optimal);
-    (size < pool).then_some(Layout { winner, lower_bound: bound, ..found })
+    debug!(target: "memplan::best", given_up, pool = found.pool_size, "tried with fewer overwrites");
+    (found.lower_bound, found.layout.winner) = (bound, Some(Strategy::Optimal));
+    (found.pool_size < pool).then_some(found)
 }
 
 /// Returns whether a problem is first searched with all of its overwrites.
@@ -169,118 +156,7 @@ fn is_small(problem: &Problem) -> bool {
     problem.roots().nth(SMALL).is_none()
 }
 
-fn is_canceled(observer: Observer<'_>) -> bool {
-    observer.cancel.is_some_and(|cancel| cancel.load(Ordering::Relaxed))
-}
-
-/// The smallest layout of the candidates with its pool in bytes, and the time that the slowest candidate took, if the
-/// time is limited.
-fn cheapest(
-    problem: &Problem,
-    bound: Bytes,
-    limits: &Limits,
-    observer: Observer<'_>,
-) -> (Option<(Bytes, Layout)>, Duration) {
-    let start = Instant::now();
-    let remaining = || limits.after(start).time;
-    let chains = problem.roots().count() as u64;
-    // Counting the pairs takes a while, so they are not counted where the chains alone are too many.
-    let dense = PAIRS_PER_CHAIN * chains > MAX_CONFLICTS
-        || PAIRS_PER_CHAIN * chains + conflicts(problem) > MAX_CONFLICTS;
-    let monitor = Monitor::new(limits, observer);
-    let mut slowest = Duration::ZERO;
-    let mut best: Option<(Bytes, Layout)> = None;
-    let is_on = |strategy| strategy == Strategy::Pushdown || monitor.has(Stage::Candidates);
-    let left_out = |strategy| !is_on(strategy) || dense && walks(strategy);
-    for &strategy in CANDIDATES.iter().filter(|&&strategy| !left_out(strategy)) {
-        let before = remaining();
-        if best.is_some() && (is_canceled(observer) || before.is_some_and(|time| time <= slowest)) {
-            break;
-        }
-        let budget = || Monitor::new(&limits.after(start), observer).budget();
-        let named = |layout| Layout { winner: Some(strategy), ..layout };
-        let layout = match strategy {
-            Strategy::Pushdown => Some(first_layout::layout_within(problem, &monitor)),
-            Strategy::FreeList => free_list::quick_layout(problem, budget()).ok().map(named),
-            strategy => {
-                baselines::layout(strategy, problem, &mut budget()).ok().flatten().map(named)
-            }
-        };
-        let Some(layout) = layout else { continue };
-        let took = before.zip(remaining()).map(|(before, after)| before.saturating_sub(after));
-        slowest = slowest.max(took.unwrap_or_default());
-        let pool = layout.pool_size(problem);
-        debug!(target: "memplan::best", %strategy, pool, bound, "tried");
-        if best.as_ref().is_none_or(|&(smallest, _)| pool < smallest) {
-            best = Some((pool, layout));
-            if let Some(progress) = observer.progress {
-                progress(&Progress { lower_bound: bound, best: pool, nodes: 0 });
-            }
-        }
-        if strategy == Strategy::Pushdown {
-            repair_peaks(problem, &mut best, bound, &limits.after(start), observer);
-        }
-        if best.as_ref().is_some_and(|&(smallest, _)| smallest <= bound) {
-            break;
-        }
-    }
-    // A packing by another planner has other crowded steps.
-    if best.as_ref().is_some_and(|(_, layout)| !is_repaired(layout)) {
-        repair_peaks(problem, &mut best, bound, &limits.after(start), observer);
-    }
-    (best, slowest)
-}
-
-/// Repairs the peaks of the best layout of a large problem, if it is above the bound.
-fn repair_peaks(
-    problem: &Problem,
-    best: &mut Option<(Bytes, Layout)>,
-    bound: Bytes,
-    limits: &Limits,
-    observer: Observer<'_>,
-) {
-    let Some((pool, layout)) = best else { return };
-    let is_late = limits.time == Some(Duration::ZERO);
-    if *pool <= bound || is_late || !search::is_large(problem) {
-        return;
-    }
-    let found = search::with_repaired_peaks(problem, layout, bound, limits, observer);
-    debug!(target: "memplan::best", pool = found.pool_size, nodes = found.nodes, "repaired");
-    if found.pool_size < *pool {
-        *best = Some((found.pool_size, Layout { winner: Some(Strategy::Optimal), ..found.layout }));
-    }
-}
-
-/// Returns whether a layout was repaired, or repairing could not improve it.
-fn is_repaired(layout: &Layout) -> bool {
-    matches!(layout.winner, Some(Strategy::Optimal | Strategy::Pushdown))
-}
-
 /// Returns whether a problem is small enough to be searched within these limits.
 fn is_searched(problem: &Problem, limits: &Limits) -> bool {
     !limits.is_default() || limits.times > 1 || problem.roots().nth(MAX_SEARCHED).is_none()
-}
-
-/// Returns whether a candidate compares every pair of conflicting chains.
-fn walks(strategy: Strategy) -> bool {
-    use Strategy::{TfliteCpuArena, TfliteMicro, TfliteOffsetsBySize};
-    matches!(strategy, TfliteOffsetsBySize | TfliteCpuArena | TfliteMicro)
-}
-
-/// Counts the pairs of chains that are alive in a common step.
-pub(crate) fn conflicts(problem: &Problem) -> u64 {
-    let boxes = || problem.roots().map(|root| problem.bounding_box(root));
-    let mut begins: Vec<Step> = boxes().map(|outline| outline.begin).collect();
-    let mut ends: Vec<Step> = boxes().map(|outline| outline.end).collect();
-    begins.sort_unstable();
-    ends.sort_unstable();
-    let (mut pairs, mut ended) = (0, 0);
-    for (begun, begin) in begins.into_iter().enumerate() {
-        while ends[ended] <= begin {
-            ended += 1;
-        }
-        // Fewer than 2^32 chains make fewer than 2^63 pairs.
-        pairs += (begun - ended) as u64;
-    }
-    pairs
 }

@@ -3,14 +3,13 @@
 use crate::search::{
     cores,
     engine::Turn,
-    first_layout,
-    greedy::Greedy,
-    improve,
+    first_layout::{self, FEW},
     packing::Packing,
     schedule::{FIRST, LIMITS_ALONE},
+    search,
     sizes::LARGE,
+    solution::Solution,
     state::instance::Instance,
-    under_way::Search,
 };
 use crate::{Bytes, Limits, Observer, Problem, monitor::Monitor, plan::Layout, problem::ChunkId};
 
@@ -45,40 +44,26 @@ pub(super) fn fits_monitored(
     if roots.len() > LARGE && monitor.must_stop() {
         return Fit::Unknown;
     }
-    let mut solution = first_layout::solution(problem, monitor);
-    if solution.pool_size > capacity
-        && let Some(greedy) = Greedy::within(problem, &solution, monitor)
-    {
-        let orders = greedy.orders();
-        let mut search = Search { problem, greedy, solution: &mut solution, monitor };
-        search.pack(orders, capacity);
-        // A problem that is too large to be searched whole fits if its best packing does.
-        let is_open = search.solution.pool_size > capacity && !search.monitor.must_stop();
-        if roots.len() > LARGE && is_open {
-            improve::search(&mut search, limits);
-        }
-    }
-    if solution.pool_size <= capacity {
-        Fit::Yes(solution.layout)
-    } else if solution.lower_bound > capacity {
-        Fit::No
-    } else if roots.len() > LARGE {
-        Fit::Unknown
-    } else {
+    let is_large = roots.len() > LARGE;
+    let (mut solution, _) = first_layout::cheapest(problem, FEW, capacity, limits, monitor);
+    // A problem that is too large to be searched whole fits if its best packing does.
+    let effort = if is_large { *limits } else { limits.nodes(0) };
+    search(problem, &mut solution, capacity, &effort, monitor);
+    if solution.pool_size > capacity && solution.lower_bound <= capacity && !is_large {
         let weight = cores::node_weight(roots.len());
         let limits = limits.scaled_to_gap(solution.lower_bound, solution.pool_size, weight);
         let decision = decide(problem, &roots, capacity, &limits, monitor);
-        match decision.bases {
-            Some(offsets) => {
-                let mut bases = vec![0; problem.len()];
-                for (root, base) in offsets {
-                    bases[root.index()] = base;
-                }
-                Fit::Yes(Layout::from_roots(problem, |root| bases[root.index()]))
-            }
-            None if decision.refuted => Fit::No,
-            None => Fit::Unknown,
+        if decision.refuted {
+            return Fit::No;
         }
+        if let Some(bases) = decision.bases {
+            solution.improve_by(problem, bases);
+        }
+    }
+    match solution {
+        Solution { pool_size, layout, .. } if pool_size <= capacity => Fit::Yes(layout),
+        Solution { lower_bound, .. } if lower_bound > capacity => Fit::No,
+        _ => Fit::Unknown,
     }
 }
 

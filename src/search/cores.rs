@@ -26,7 +26,7 @@ const CHAINS_PER_NODE: u64 = 500;
 
 /// Searches crowded cores until the effort is spent or the pool is proven. A small core is often
 /// packed at the bound at once, and the chains of less crowded steps have room enough around it.
-pub fn search_cores(search: &mut Search<'_, '_>, roots: &[ChunkId], nodes: u64, given: &Limits) {
+pub fn search_cores(search: &mut Search<'_, '_>, inst: &Instance, nodes: u64, given: &Limits) {
     let limits = given.nodes(nodes);
     // Use the live bytes, not the raised bound: each core contains the one before, and the peak.
     let live = search.solution.lower_bound;
@@ -57,11 +57,9 @@ pub fn search_cores(search: &mut Search<'_, '_>, roots: &[ChunkId], nodes: u64, 
         }
     }
     let mut limits = limits.nodes(limits.effort().saturating_sub(FIRST_SHARE));
-    if let Ok(inst) = Instance::new(search.problem, roots, search.monitor) {
-        let turn = Turn::first(&inst, limits.effort(), given);
-        let ejected = search.run(&inst, &BETWEEN_CORES, turn, 1);
-        limits = limits.nodes(limits.effort().saturating_sub(ejected));
-    }
+    let turn = Turn::first(inst, limits.effort(), given);
+    let ejected = search.run(inst, &BETWEEN_CORES, turn, 1);
+    limits = limits.nodes(limits.effort().saturating_sub(ejected));
     if search.is_over() {
         return;
     }

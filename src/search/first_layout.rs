@@ -1,15 +1,17 @@
-//! The first layout, from which a search starts: pushdown, or size classes if there is no time for it, or the free list
-//! if that is better.
+//! The first layout, from which a search starts: the smallest pool of some fast planners. The first one is pushdown, or
+//! size classes if there is no time for it.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+use tracing::debug;
 
 use crate::{
-    Problem, Strategy,
-    baselines::{free_list, pushdown},
+    Bytes, Limits, Problem, Step, Strategy,
+    baselines::{self, free_list, pushdown},
     budget::Budget,
     monitor::Monitor,
     plan::Layout,
-    search::{size_classes, solution::Solution},
+    search::{Stage, repair_peaks::repair_if_large, size_classes, solution::Solution},
 };
 
 /// The time that planning in size classes takes for each chunk.
@@ -21,22 +23,111 @@ const MIN_TIME: Duration = Duration::from_nanos(250);
 /// Up to this many chunks are always planned with pushdown.
 const MAX_CHUNKS: u32 = 1024;
 
-/// The better layout of pushdown and the free list; on some large graphs no greedy packing beats
-/// it.
-pub(super) fn solution(problem: &Problem, monitor: &mut Monitor<'_>) -> Solution {
-    let layout = layout_within(problem, monitor);
-    let mut solution = Solution::of(problem, Layout { winner: None, ..layout });
-    let Solution { lower_bound, pool_size, .. } = solution;
-    if pool_size > lower_bound
-        && let Ok(layout) = free_list::quick_layout(problem, monitor.budget())
-    {
-        solution.improve(problem, layout);
+/// The number of conflicting pairs above which candidates that compare pairs are skipped. A chain
+/// counts as [`PAIRS_PER_CHAIN`].
+const MAX_CONFLICTS: u64 = 2_000_000;
+
+/// The work for each chain costs as much as this many pairs.
+const PAIRS_PER_CHAIN: u64 = 100;
+
+/// The candidates of a search that is not `best`: on some large graphs, no greedy packing beats the free list.
+pub(super) const FEW: &[Strategy] = &[Strategy::Pushdown, Strategy::FreeList];
+
+/// The smallest layout of some candidates, of which the first is pushdown, and the time that the slowest of them took.
+/// Peaks of large problems are repaired. It ends as soon as a pool has at most `enough` bytes.
+pub(super) fn cheapest(
+    problem: &Problem,
+    candidates: &[Strategy],
+    enough: Bytes,
+    limits: &Limits,
+    monitor: &mut Monitor<'_>,
+) -> (Solution, Duration) {
+    let mut start = Instant::now();
+    let mut solution = Solution::of(problem, layout_within(problem, monitor));
+    let mut slowest = start.elapsed();
+    let bound = solution.lower_bound;
+    debug!(target: "memplan::best", strategy = %Strategy::Pushdown, pool = solution.pool_size, bound, "tried");
+    monitor.stop(0, bound, solution.pool_size);
+    repair(problem, &mut solution, enough, limits, monitor);
+    let others = if monitor.has(Stage::Candidates) { candidates } else { &[] };
+    for &strategy in others.iter().filter(|&&other| other != Strategy::Pushdown) {
+        let is_short = monitor.time_left().is_some_and(|left| left <= slowest);
+        if solution.pool_size <= enough || is_short || monitor.must_stop() {
+            break;
+        }
+        if walks(strategy) && is_dense(problem) {
+            continue;
+        }
+        start = Instant::now();
+        let layout = match strategy {
+            Strategy::FreeList => free_list::quick_layout(problem, monitor.budget()).ok(),
+            _ => baselines::layout(strategy, problem, &mut monitor.budget()).ok().flatten(),
+        };
+        slowest = slowest.max(start.elapsed());
+        if let Some(layout) = layout {
+            let pool = solution.improve(problem, Layout { winner: Some(strategy), ..layout });
+            debug!(target: "memplan::best", %strategy, pool, bound, "tried");
+            monitor.stop(0, bound, solution.pool_size);
+        }
     }
-    solution
+    // A packing by another planner has other crowded steps.
+    if !matches!(solution.layout.winner, Some(Strategy::Optimal | Strategy::Pushdown)) {
+        repair(problem, &mut solution, enough, limits, monitor);
+    }
+    (solution, slowest)
+}
+
+/// Repairs the peaks of a layout of a large problem, if its pool is larger than `enough`.
+fn repair(
+    problem: &Problem,
+    solution: &mut Solution,
+    enough: Bytes,
+    limits: &Limits,
+    monitor: &mut Monitor<'_>,
+) {
+    let before = solution.pool_size;
+    if before > enough {
+        repair_if_large(problem, solution, limits, monitor);
+    }
+    if solution.pool_size < before {
+        solution.layout.winner = Some(Strategy::Optimal);
+        debug!(target: "memplan::best", pool = solution.pool_size, nodes = solution.nodes, "repaired");
+    }
+}
+
+/// Returns whether a candidate compares every pair of conflicting chains.
+fn walks(strategy: Strategy) -> bool {
+    use Strategy::{TfliteCpuArena, TfliteMicro, TfliteOffsetsBySize};
+    matches!(strategy, TfliteOffsetsBySize | TfliteCpuArena | TfliteMicro)
+}
+
+/// Returns whether so many pairs of chains conflict that candidates which compare them are skipped.
+fn is_dense(problem: &Problem) -> bool {
+    // Counting the pairs takes a while, so they are not counted where the chains alone are too many.
+    let chains = PAIRS_PER_CHAIN * problem.roots().count() as u64;
+    chains > MAX_CONFLICTS || chains + conflicts(problem) > MAX_CONFLICTS
+}
+
+/// Counts the pairs of chains that are alive in a common step.
+pub(crate) fn conflicts(problem: &Problem) -> u64 {
+    let boxes = || problem.roots().map(|root| problem.bounding_box(root));
+    let mut begins: Vec<Step> = boxes().map(|outline| outline.begin).collect();
+    let mut ends: Vec<Step> = boxes().map(|outline| outline.end).collect();
+    begins.sort_unstable();
+    ends.sort_unstable();
+    let (mut pairs, mut ended) = (0, 0);
+    for (begun, begin) in begins.into_iter().enumerate() {
+        while ends[ended] <= begin {
+            ended += 1;
+        }
+        // Fewer than 2^32 chains make fewer than 2^63 pairs.
+        pairs += (begun - ended) as u64;
+    }
+    pairs
 }
 
 /// Plans a problem with pushdown, or in size classes if there is no time for pushdown and there are many chunks.
-pub(super) fn layout_within(problem: &Problem, monitor: &Monitor<'_>) -> Layout {
+fn layout_within(problem: &Problem, monitor: &Monitor<'_>) -> Layout {
     let chunks = u32::try_from(problem.len()).unwrap_or(u32::MAX);
     let monitor = monitor.keeping(chunks * TIME);
     let is_short = || monitor.left().is_some_and(|left| left < chunks * MIN_TIME);

@@ -176,38 +176,29 @@ impl<'a> Greedy<'a> {
         self.bodies.iter().filter(|b| b.live >= live).map(|b| b.root).collect()
     }
 
-    /// Keeps the offsets of some roots and places the others around them: by live bytes and size, and if
-    /// the pool is still above `enough`, also by live bytes and area. Returns the packings. With at most
-    /// [`QUICK`] bodies, the first packing ignores the budget, so that a search that is stopped does not
-    /// lose what it has found.
+    /// Keeps the offsets of some roots and places the others around them: by live bytes and size, then by live bytes
+    /// and area. With at most [`QUICK`] bodies, the first packing ignores the budget, so that a search that is stopped
+    /// does not lose what it has found.
     pub(super) fn complete(
         &mut self,
         kept: &[(ChunkId, Bytes)],
-        enough: Bytes,
-        budget: &Budget<'_>,
-    ) -> Vec<Layout> {
+        budget: Budget<'_>,
+    ) -> impl Iterator<Item = Layout> {
         let mut by_root = vec![None; self.problem.len()];
         for &(root, base) in kept {
             by_root[root.index()] = Some(base);
         }
         let around: Vec<Option<Bytes>> =
             self.bodies.iter().map(|body| by_root[body.root.index()]).collect();
-        let mut packings = Vec::new();
-        let is_quick = self.bodies.len() <= QUICK;
-        for key in COMPLETING {
-            let is_first = packings.is_empty();
-            let budget = if is_first && is_quick { Budget::default() } else { budget.clone() };
+        let mut quick = (self.bodies.len() <= QUICK).then(Budget::default);
+        // With nothing to place, another order changes nothing.
+        let orders = if kept.len() == self.bodies.len() { &COMPLETING[..1] } else { &COMPLETING };
+        orders.iter().map_while(move |&key| {
+            let budget = quick.take().unwrap_or_else(|| budget.clone());
             let mut budget = budget.at_most(MAX_WORK);
-            let Ok(Some(bases)) = self.pack_around(key, &around, &mut budget) else { break };
-            let packing = self.layout(&bases);
-            let pool = packing.pool_size(self.problem);
-            packings.push(packing);
-            // With nothing to place, another order changes nothing.
-            if pool <= enough || kept.len() == self.bodies.len() {
-                break;
-            }
-        }
-        packings
+            let bases = self.pack_around(key, &around, &mut budget).ok().flatten()?;
+            Some(self.layout(&bases))
+        })
     }
 
     /// Places the bodies at their lowest free offsets, in the order of the given offsets. If those are a
@@ -353,7 +344,7 @@ mod tests {
                 // them.
                 let some: Vec<(ChunkId, Bytes)> =
                     order.iter().step_by(2).map(|&root| (root, layout.offset(root) + 64)).collect();
-                for completed in greedy.complete(&some, 0, &Budget::default()) {
+                for completed in greedy.complete(&some, Budget::default()) {
                     assert!(some.iter().all(|&(root, base)| completed.offset(root) == base));
                     let all: Vec<(ChunkId, Bytes)> =
                         order.iter().map(|&root| (root, completed.offset(root))).collect();
@@ -447,11 +438,10 @@ mod tests {
         let mut greedy = Greedy::new(&problem);
         let key = greedy.orders()[0];
         let packing = packed(&mut greedy, key);
-        let late = Budget::of_looks(0);
         for kept in [problem.len(), 10] {
             let kept = problem.ids().take(kept).map(|id| (id, packing.offsets[id.index()]));
             let kept: Vec<(ChunkId, Bytes)> = kept.collect();
-            let completed = greedy.complete(&kept, 0, &late);
+            let completed: Vec<Layout> = greedy.complete(&kept, Budget::of_looks(0)).collect();
             assert_eq!(completed.len(), 1);
             assert!(kept.iter().all(|&(id, offset)| completed[0].offsets[id.index()] == offset));
         }

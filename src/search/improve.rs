@@ -8,7 +8,7 @@ use crate::{
         cores::{node_weight, search_cores},
         engine::{Engine, Share, Turn},
         schedule::{FIRST, IN_TURNS, LIMITS_ALONE},
-        sizes::{HUGE, LONG, SMALL},
+        sizes::{LONG, SMALL},
         solution::Solution,
         state::instance::Instance,
         tighten::tighten_rounded,
@@ -27,7 +27,7 @@ const FIRST_DESCENT: u64 = 20_000;
 const FAR: Bytes = 16;
 
 /// Searches the whole problem, or, if it is large, one crowded core after the other.
-pub fn search(search: &mut Search<'_, '_>, limits: &Limits) {
+pub fn improve(search: &mut Search<'_, '_>, limits: &Limits) {
     // A search that repeats with more effort gives each stage all nodes, because ejection gains more the longer it
     // runs.
     let limits = &if limits.times > 1 { limits.nodes(u64::MAX) } else { *limits };
@@ -37,22 +37,17 @@ pub fn search(search: &mut Search<'_, '_>, limits: &Limits) {
         let Solution { lower_bound, pool_size, .. } = *search.solution;
         limits.scaled_to_gap(lower_bound, pool_size, weight).effort()
     };
-    let instance = || Instance::new(search.problem, &roots, search.monitor).ok();
-    let whole = if roots.len() <= HUGE { instance() } else { None };
-    let mut spent = 0;
-    if let Some(inst) = &whole {
-        let turn = Turn::first(inst, effort(search, 1), limits);
-        spent += search.run(inst, &FIRST, turn, 1);
-    }
+    let Ok(inst) = Instance::new(search.problem, &roots, search.monitor) else { return };
+    let turn = Turn::first(&inst, effort(search, 1), limits);
+    let mut spent = search.run(&inst, &FIRST, turn, 1);
     if search.is_over() {
         return;
     }
     if roots.len() > LONG {
         let more = if limits.is_default() { LARGER_EFFORT } else { 0 };
         let nodes = effort(search, 1).saturating_sub(spent) + more;
-        return search_cores(search, &roots, nodes, limits);
+        return search_cores(search, &inst, nodes, limits);
     }
-    let Some(inst) = whole else { return };
     // The later stages do not see this packing, so their results stay the same. It serves short limits.
     let before = search.solution.clone();
     let early = first_descent(search, &inst, effort(search, 1).saturating_sub(spent));

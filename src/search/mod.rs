@@ -92,8 +92,10 @@ use crate::{Bytes, Problem, monitor::Monitor, plan::Layout};
 pub use crate::{Limits, Observer, Progress};
 pub use capacity::{Fit, fits};
 pub use conflict::{Conflict, conflict};
+pub(crate) use first_layout::conflicts;
 use greedy::Greedy;
 pub(super) use ranges::merge;
+use repair_peaks::repair_if_large;
 pub use solution::Solution;
 #[doc(hidden)]
 pub use stages::{Stage, Without};
@@ -103,17 +105,14 @@ use under_way::Search;
 /// Searches for the smallest pool within limits; [`optimize`] reports more.
 #[must_use]
 pub fn layout(problem: &Problem, limits: &Limits, observer: Observer<'_>) -> Layout {
-    let solution = optimize(problem, None, limits, observer);
-    Layout { lower_bound: solution.lower_bound, ..solution.layout }
+    let solution = optimize(problem, limits, observer);
+    Layout { lower_bound: solution.lower_bound, winner: None, ..solution.layout }
 }
 
 /// Searches for the smallest pool.
 ///
 /// The search ends when its effort is spent, or earlier if `limits` has a time limit. It does not use up the rest of
 /// the time; [`Planner::plan`](crate::Planner::plan) searches again with more effort while time is left.
-///
-/// If `incumbent` is given, a valid layout from another planner, the search starts from it and returns it unless it
-/// finds a better one.
 ///
 /// ```
 /// use memplan::{Limits, Observer, Problem, search};
@@ -123,90 +122,43 @@ pub fn layout(problem: &Problem, limits: &Limits, observer: Observer<'_>) -> Lay
 /// problem.chunk(1..3, 2);
 /// problem.chunk(2..4, 3);
 /// let solution =
-///     search::optimize(&problem.build()?, None, &Limits::default(), Observer::default());
+///     search::optimize(&problem.build()?, &Limits::default(), Observer::default());
 /// assert_eq!((solution.pool_size, solution.proven_optimal), (5, true));
 /// # Ok::<(), memplan::ProblemError>(())
 /// ```
 #[must_use]
-pub fn optimize(
-    problem: &Problem,
-    incumbent: Option<&Layout>,
-    limits: &Limits,
-    observer: Observer<'_>,
-) -> Solution {
+pub fn optimize(problem: &Problem, limits: &Limits, observer: Observer<'_>) -> Solution {
     let mut monitor = Monitor::new(limits, observer);
-    let mut solution = match incumbent {
-        Some(incumbent) => Solution::of(problem, incumbent.clone()),
-        None => first_layout::solution(problem, &mut monitor),
-    };
-    repair_if_large(problem, &mut solution, limits, &mut monitor);
-    search(problem, &mut solution, limits, &mut monitor);
+    let bound = problem.lower_bound();
+    let (mut solution, _) =
+        first_layout::cheapest(problem, first_layout::FEW, bound, limits, &mut monitor);
+    search(problem, &mut solution, bound, limits, &mut monitor);
     solution
 }
 
-/// Repairs the peaks of a layout of a large problem with this lower bound; [`continue_from`] continues with the
+/// Improves a solution until its pool has at most `enough` bytes or is proven the smallest, or the limits end the
 /// search.
-pub(super) fn with_repaired_peaks(
-    problem: &Problem,
-    layout: &Layout,
-    bound: Bytes,
-    limits: &Limits,
-    observer: Observer<'_>,
-) -> Solution {
-    let mut solution = Solution::of_bound(problem, layout.clone(), bound);
-    repair_if_large(problem, &mut solution, limits, &mut Monitor::new(limits, observer));
-    solution
-}
-
-/// Continues as [`optimize`] does from a layout that has repaired peaks where that applies.
-pub(super) fn continue_from(
-    problem: &Problem,
-    layout: &Layout,
-    bound: Bytes,
-    limits: &Limits,
-    observer: Observer<'_>,
-) -> Solution {
-    let mut solution = Solution::of_bound(problem, layout.clone(), bound);
-    search(problem, &mut solution, limits, &mut Monitor::new(limits, observer));
-    solution
-}
-
-/// Returns whether a problem is so large that its peaks are repaired first; smaller ones are searched as a whole.
-pub(super) fn is_large(problem: &Problem) -> bool {
-    problem.roots().nth(sizes::LONG).is_some()
-}
-
-fn repair_if_large(
+pub(super) fn search(
     problem: &Problem,
     solution: &mut Solution,
+    enough: Bytes,
     limits: &Limits,
     monitor: &mut Monitor<'_>,
 ) {
-    let is_above = solution.pool_size > solution.lower_bound;
-    if is_above && is_large(problem) && monitor.has(Stage::PeakRepair) {
-        let stopped = monitor.stop(0, solution.lower_bound, solution.pool_size);
-        if !stopped {
-            repair_peaks::repair_peaks(problem, solution, limits, monitor);
-        }
-    }
-    solution.proven_optimal = solution.lower_bound == solution.pool_size;
-}
-
-fn search(problem: &Problem, solution: &mut Solution, limits: &Limits, monitor: &mut Monitor<'_>) {
-    if solution.pool_size > solution.lower_bound
+    if solution.pool_size > enough
         && !monitor.must_stop()
         && let Some(greedy) = Greedy::within(problem, solution, monitor)
     {
-        let (enough, before) = (solution.lower_bound, solution.pool_size);
+        let before = solution.pool_size;
         let orders = greedy.orders();
         let mut search = Search { problem, greedy, solution, monitor };
         search.pack(orders, enough);
-        if search.solution.pool_size < before {
+        if search.solution.pool_size < before && search.solution.pool_size > enough {
             repair_if_large(problem, search.solution, limits, search.monitor);
         }
         if search.solution.pool_size > enough && !search.monitor.must_stop() && limits.effort() > 0
         {
-            improve::search(&mut search, limits);
+            improve::improve(&mut search, limits);
         }
     }
     solution.proven_optimal = solution.lower_bound == solution.pool_size;

@@ -8,15 +8,15 @@
 use std::{collections::BTreeMap, ops::Range};
 
 use crate::search::{
+    Stage,
     capacity::decide,
     cores::{CORE_LEVELS, thousandths},
     greedy::{COMPLETING, Greedy, Key},
     live_maxima::LiveMaxima,
+    sizes::LONG,
     solution::Solution,
 };
-use crate::{
-    Bytes, Limits, Problem, Step, budget::Budget, monitor::Monitor, plan::Layout, problem::ChunkId,
-};
+use crate::{Bytes, Limits, Problem, Step, budget::Budget, monitor::Monitor, problem::ChunkId};
 
 /// The most rings of chains that are repacked: those that live together with a chain above the bound, those
 /// that live together with one of these, and so on.
@@ -71,8 +71,26 @@ struct PeakRepair<'a> {
     budget: Budget<'a>,
 }
 
+/// Repairs the peaks of a layout of a large problem; smaller ones are searched as a whole.
+pub(super) fn repair_if_large(
+    problem: &Problem,
+    solution: &mut Solution,
+    limits: &Limits,
+    monitor: &mut Monitor<'_>,
+) {
+    let Solution { lower_bound, pool_size, .. } = *solution;
+    let is_large = || problem.roots().nth(LONG).is_some();
+    if pool_size > lower_bound
+        && is_large()
+        && monitor.has(Stage::PeakRepair)
+        && !monitor.stop(0, lower_bound, pool_size)
+    {
+        repair_peaks(problem, solution, limits, monitor);
+    }
+}
+
 /// Repacks the crowded steps of a packing until no chain ends above the bound or nothing helps.
-pub(super) fn repair_peaks(
+fn repair_peaks(
     problem: &Problem,
     solution: &mut Solution,
     limits: &Limits,
@@ -115,7 +133,7 @@ pub(super) fn repair_peaks(
         }
     }
     solution.nodes = monitor.add(0);
-    solution.improve(problem, Layout::from_roots(problem, |root| repair.bases[root.index()]));
+    solution.improve_by(problem, problem.roots().map(|root| (root, repair.bases[root.index()])));
 }
 
 impl PeakRepair<'_> {

@@ -1,6 +1,6 @@
 //! The answer of the search.
 
-use crate::{Bytes, Problem, plan::Layout};
+use crate::{Bytes, Problem, plan::Layout, problem::ChunkId};
 
 /// The answer of [`optimize`](super::optimize).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,12 +40,26 @@ impl Solution {
         self.pool_size <= near(self.lower_bound)
     }
 
-    /// Replaces the layout by a better one.
-    pub(super) fn improve(&mut self, problem: &Problem, layout: Layout) {
+    /// Replaces the layout by a better one; returns the size of the new one's pool.
+    pub(super) fn improve(&mut self, problem: &Problem, layout: Layout) -> Bytes {
         let pool_size = layout.pool_size(problem);
         if pool_size < self.pool_size {
             (self.layout, self.pool_size) = (layout, pool_size);
         }
+        pool_size
+    }
+
+    /// As [`improve`](Self::improve), with a layout in which each root lies at an offset.
+    pub(super) fn improve_by(
+        &mut self,
+        problem: &Problem,
+        roots: impl IntoIterator<Item = (ChunkId, Bytes)>,
+    ) -> Bytes {
+        let mut bases = vec![0; problem.len()];
+        for (root, base) in roots {
+            bases[root.index()] = base;
+        }
+        self.improve(problem, Layout::from_roots(problem, |root| bases[root.index()]))
     }
 }
 

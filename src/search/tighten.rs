@@ -133,8 +133,10 @@ pub fn tighten_and_complete(
     if let Some(offsets) = packing.offsets() {
         let bases = offsets.iter().map(|offset| offset * inst.unit);
         let bases: Vec<(ChunkId, Bytes)> = inst.roots.iter().copied().zip(bases).collect();
-        for packing in greedy.complete(&bases, solution.lower_bound, &monitor.budget()) {
-            solution.improve(problem, packing);
+        for packing in greedy.complete(&bases, monitor.budget()) {
+            if solution.improve(problem, packing) <= solution.lower_bound {
+                break;
+            }
         }
     }
     Outcome { nodes, is_over, is_too_large: false }

@@ -8,7 +8,7 @@ use super::{
     solution::Solution,
     state::instance::Instance,
 };
-use crate::{Bytes, Problem, monitor::Monitor, plan::Layout};
+use crate::{Bytes, Problem, monitor::Monitor};
 
 /// A problem, the best solution so far, and the monitor that may end the search. Each stage is a method that improves
 /// the solution.
@@ -38,7 +38,7 @@ impl Search<'_, '_> {
                 break;
             }
             match greedy.pack(key, pool_size, &mut budget) {
-                Ok(Some(packing)) => solution.improve(problem, packing),
+                Ok(Some(packing)) => _ = solution.improve(problem, packing),
                 Ok(None) => {}
                 Err(_) => break,
             }
@@ -71,11 +71,8 @@ impl Search<'_, '_> {
         solution.nodes = monitor.add(0);
         let bound = packing.bound();
         if let Some(offsets) = packing.offsets() {
-            let mut bases = vec![0; problem.len()];
-            for (root, offset) in inst.roots.iter().zip(offsets) {
-                bases[root.index()] = offset * inst.unit;
-            }
-            solution.improve(problem, Layout::from_roots(problem, |root| bases[root.index()]));
+            let bases = offsets.iter().map(|offset| offset * inst.unit);
+            solution.improve_by(problem, inst.roots.iter().copied().zip(bases));
         }
         solution.lower_bound = solution.lower_bound.max(bound.min(solution.pool_size));
         nodes

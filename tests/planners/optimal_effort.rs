@@ -140,7 +140,7 @@ struct Sum {
 impl Sum {
     /// Searches for the pool, and tries four capacities near it if `tries` is true.
     fn add(&mut self, problem: &Problem, limits: &Limits, tries: bool) {
-        let outcome = optimize(problem, None, limits, Observer::default());
+        let outcome = optimize(problem, limits, Observer::default());
         self.pools += outcome.pool_size;
         self.bounds += outcome.lower_bound;
         self.proven += usize::from(outcome.proven_optimal);

@@ -43,7 +43,7 @@ fn the_same_effort_gives_the_same_answer() {
     let problem = hard();
     for nodes in [0, 1, 1000, 20_000] {
         let limits = Limits::default().nodes(nodes);
-        let answer = || optimize(&problem, None, &limits, Observer::default());
+        let answer = || optimize(&problem, &limits, Observer::default());
         assert_eq!(answer(), answer());
     }
 }
@@ -54,7 +54,7 @@ fn more_effort_is_never_worse() {
     let mut last = Bytes::MAX;
     for nodes in [0, 1000, 5000, 30_000] {
         let limits = Limits::default().nodes(nodes);
-        let outcome = optimize(&problem, None, &limits, Observer::default());
+        let outcome = optimize(&problem, &limits, Observer::default());
         assert!(outcome.pool_size <= last);
         assert!(outcome.lower_bound <= outcome.pool_size);
         last = outcome.pool_size;
@@ -72,7 +72,7 @@ fn a_cancelled_search_gives_the_best_so_far(#[values(0, 1)] nodes: u64) {
     };
     let observer = Observer::default().cancel(&cancel).progress(&progress);
     let limits = Limits::default().nodes(u64::MAX);
-    let outcome = optimize(&problem, None, &limits, observer);
+    let outcome = optimize(&problem, &limits, observer);
     assert_eq!(outcome.pool_size, outcome.layout.pool_size(&problem));
     assert!(!outcome.proven_optimal && (nodes..10_000).contains(&outcome.nodes));
     cancel.store(false, Ordering::Relaxed);
@@ -164,7 +164,7 @@ fn the_effort_is_spent_and_not_more() {
     let problem = hard();
     for nodes in [0, 1, 100, 5000] {
         let limits = Limits::default().nodes(nodes);
-        let outcome = optimize(&problem, None, &limits, Observer::default());
+        let outcome = optimize(&problem, &limits, Observer::default());
         assert!(!outcome.proven_optimal);
         assert!((nodes..=nodes + 100).contains(&outcome.nodes), "{} of {nodes}", outcome.nodes);
     }
@@ -202,12 +202,12 @@ fn no_time_and_a_cancelled_search_pack_and_search_nothing() {
     let no_time = unlimited.time(Duration::ZERO);
     let no_nodes = unlimited.nodes(0);
     let layout = pushdown(&problem);
-    let packed = optimize(&problem, None, &no_nodes, Observer::default());
+    let packed = optimize(&problem, &no_nodes, Observer::default());
     assert!(packed.pool_size < layout.pool_size(&problem), "there is something to pack");
     let running = AtomicBool::new(false);
     for (limits, cancel) in [(no_time, &running), (unlimited, &cancelled)] {
         let observer = || Observer::default().cancel(cancel);
-        let outcome = optimize(&problem, None, &limits, observer());
+        let outcome = optimize(&problem, &limits, observer());
         assert_eq!((&outcome.layout.offsets, outcome.nodes), (&layout.offsets, 0));
         let capacity = problem.lower_bound();
         let fit = fits(&problem, capacity, &limits, observer());
@@ -222,7 +222,7 @@ fn progress_goes_one_way() {
         let progress = |p: &Progress| told.lock().unwrap().push(*p);
         let limits = Limits::default().nodes(100_000);
         let observer = Observer::default().progress(&progress);
-        let outcome = optimize(&problem, None, &limits, observer);
+        let outcome = optimize(&problem, &limits, observer);
         let told = told.into_inner().unwrap();
         assert!((20..1000).contains(&told.len()), "{} calls", told.len());
         assert!(told.is_sorted_by_key(|p| p.nodes) && told.is_sorted_by_key(|p| p.lower_bound));
@@ -291,16 +291,6 @@ fn without_effort_only_trivial_capacities_are_decided() {
     assert_eq!(fit(bound), Fit::Unknown);
     assert!(matches!(fit(pushdown), Fit::Yes(layout) if layout.pool_size(&problem) <= pushdown));
     assert_eq!(conflict(&problem, bound, &none, Observer::default()), None);
-}
-
-#[test]
-fn an_incumbent_is_never_made_worse() {
-    let problem = hard();
-    let limits = Limits::default().nodes(20_000);
-    let first = optimize(&problem, None, &limits, Observer::default());
-    let few = Limits::default().nodes(10);
-    let second = optimize(&problem, Some(&first.layout), &few, Observer::default());
-    assert!(second.pool_size <= first.pool_size);
 }
 
 #[test]
@@ -373,7 +363,7 @@ fn the_bound_of_a_crowded_part_is_one_of_the_whole() {
     }
     let problem = problem.build().unwrap();
     let limits = Limits::default();
-    let outcome = optimize(&problem, None, &limits, Observer::default());
+    let outcome = optimize(&problem, &limits, Observer::default());
     assert_eq!(problem.lower_bound(), 55_011);
     assert_eq!((outcome.pool_size, outcome.lower_bound), (59_341, 59_341));
     assert_eq!(fits(&problem, 59_340, &limits, Observer::default()), Fit::No);
@@ -397,7 +387,7 @@ fn a_raised_bound_excludes_no_crowded_part() {
     let problem = problem.build().unwrap();
     let start = |nodes| {
         let limits = Limits::default().nodes(nodes);
-        optimize(&problem, None, &limits, Observer::default())
+        optimize(&problem, &limits, Observer::default())
     };
     assert!(start(0).pool_size > 59_341_000, "there is something to search for");
     assert_eq!(start(50_000).pool_size, 59_341_000);
@@ -409,7 +399,7 @@ fn a_raised_bound_excludes_no_crowded_part() {
 fn one_chain_more_than_are_searched_whole_can_still_be_proven() {
     for chunks in [5000, 5001] {
         let problem = problem(hard::short_lives(chunks));
-        let outcome = optimize(&problem, None, &Limits::default(), Observer::default());
+        let outcome = optimize(&problem, &Limits::default(), Observer::default());
         assert!(outcome.proven_optimal, "{} of {}", outcome.pool_size, outcome.lower_bound);
     }
 }
@@ -434,7 +424,7 @@ fn a_conflict_need_not_be_at_the_peak() {
 #[test]
 fn an_empty_problem_is_optimal_without_a_search() {
     let problem = Problem::builder().build().unwrap();
-    let outcome = optimize(&problem, None, &Limits::default(), Observer::default());
+    let outcome = optimize(&problem, &Limits::default(), Observer::default());
     assert_eq!((outcome.pool_size, outcome.proven_optimal), (0, true));
     assert!(matches!(fits(&problem, 0, &Limits::default(), Observer::default()), Fit::Yes(_)));
 }
@@ -446,7 +436,7 @@ fn more_threads_are_never_worse() {
     for nodes in [1, 1000, 30_000] {
         let [one, two, many] = [1, 2, 1_000_000].map(|threads| {
             let limits = Limits::default().nodes(nodes).threads(threads);
-            let outcome = optimize(&problem, None, &limits, Observer::default());
+            let outcome = optimize(&problem, &limits, Observer::default());
             assert_eq!(outcome.pool_size, outcome.layout.pool_size(&problem));
             outcome
         });
@@ -465,7 +455,7 @@ fn a_capacity_decided_by_one_thread_is_decided_by_two() {
         problem.chunk(begin..begin + life, size);
     }
     let problem = problem.build().unwrap();
-    let optimum = optimize(&problem, None, &Limits::default(), Observer::default());
+    let optimum = optimize(&problem, &Limits::default(), Observer::default());
     assert!(optimum.proven_optimal);
     let limits = Limits::default().threads(2);
     let fit = |capacity| fits(&problem, capacity, &limits, Observer::default());

@@ -158,7 +158,7 @@ fn compare(seed: u64, chains_at_most: u64) {
     let problem = random_chains(&mut Numbers(seed), chains_at_most);
     let chains = chains(&problem);
     let limits = Limits::default().nodes(400_000);
-    let outcome = optimize(&problem, None, &limits, Observer::default());
+    let outcome = optimize(&problem, &limits, Observer::default());
     check(&problem, &outcome.layout.offsets, outcome.pool_size);
     assert!(outcome.proven_optimal, "seed {seed}: not proven\n{problem:?}");
     let smallest = smallest_pool(&problem, &chains);
@@ -210,7 +210,7 @@ fn chains_of_a_million_bytes_equal_another_oracle() {
         assert_eq!(smallest, smallest_pool(&small, &chains_of_small), "seed {seed}");
         let problem = random_chains_of(&mut numbers, 8, 1_000_000);
         let smallest = smallest_by_touching(&problem, &chains(&problem));
-        let outcome = optimize(&problem, None, &Limits::default(), Observer::default());
+        let outcome = optimize(&problem, &Limits::default(), Observer::default());
         check(&problem, &outcome.layout.offsets, outcome.pool_size);
         let (pool, bound) = (outcome.pool_size, outcome.lower_bound);
         assert_eq!(
@@ -238,7 +238,7 @@ fn every_claimed_proof_is_true() {
             let nodes = 1 + numbers.below(most);
             let threads = usize::from(numbers.below(4) == 0) + 1;
             let limits = Limits::default().nodes(nodes).threads(threads);
-            let outcome = optimize(&problem, None, &limits, Observer::default());
+            let outcome = optimize(&problem, &limits, Observer::default());
             check(&problem, &outcome.layout.offsets, outcome.pool_size);
             let (lower_bound, pool_size) = (outcome.lower_bound, outcome.pool_size);
             assert!(lower_bound <= smallest && smallest <= pool_size, "seed {seed}, {nodes} nodes");

@@ -18,7 +18,7 @@ fn is_solved(tiles: &[Tile], nodes: u64) {
 
 fn is_packed(problem: &Problem, nodes: u64) {
     let limits = Limits::default().nodes(nodes);
-    let outcome = optimize(problem, None, &limits, Observer::default());
+    let outcome = optimize(problem, &limits, Observer::default());
     assert_eq!((outcome.pool_size, outcome.proven_optimal), (POOL, true), "{}", problem.len());
     assert!(matches!(fits(problem, POOL, &limits, Observer::default()), Fit::Yes(_)));
 }
@@ -83,7 +83,7 @@ fn a_tiling_is_packed_perfectly_among_thousands_of_small_chunks() {
     let problem = problem.build().unwrap();
     let start = |nodes| {
         let limits = Limits::default().nodes(nodes);
-        optimize(&problem, None, &limits, Observer::default())
+        optimize(&problem, &limits, Observer::default())
     };
     assert!(start(0).pool_size > POOL, "there is something to search for");
     let outcome = start(300_000);
@@ -117,7 +117,7 @@ fn a_little_noise_makes_a_tiling_no_harder() {
         }
         let problem = problem.build().unwrap();
         let limits = Limits::default().nodes(50_000);
-        let outcome = optimize(&problem, None, &limits, Observer::default());
+        let outcome = optimize(&problem, &limits, Observer::default());
         let bound = problem.lower_bound();
         assert!(outcome.pool_size - bound <= bound / 500, "{} of {bound}", outcome.pool_size);
     }
@@ -134,7 +134,7 @@ fn odd_bytes_are_packed_at_the_bound() {
     }
     let problem = problem.build().unwrap();
     let limits = Limits::default().nodes(50_000);
-    let outcome = optimize(&problem, None, &limits, Observer::default());
+    let outcome = optimize(&problem, &limits, Observer::default());
     assert_eq!(outcome.pool_size, problem.lower_bound());
     assert!(outcome.proven_optimal);
 }
@@ -158,7 +158,7 @@ fn a_tiling_without_a_smaller_core_is_searched_once() {
     }
     let problem = problem.build().unwrap();
     let limits = Limits::default().nodes(300_000);
-    let outcome = optimize(&problem, None, &limits, Observer::default());
+    let outcome = optimize(&problem, &limits, Observer::default());
     assert_eq!((outcome.pool_size, outcome.proven_optimal), (POOL >> 8, true));
 }
 
@@ -184,7 +184,7 @@ fn a_short_search_packs_hard_problems_near_the_bound(#[case] name: &str, #[case]
     let Some(csv) = crate::common::shared::shared(&file) else { return };
     let problem = crate::common::problems::from_csv(&csv);
     let limits = Limits::default().nodes(5_000);
-    let outcome = optimize(&problem, None, &limits, Observer::default());
+    let outcome = optimize(&problem, &limits, Observer::default());
     assert!(outcome.pool_size * 1000 <= outcome.lower_bound * most, "{}", outcome.pool_size);
     assert!(outcome.nodes <= 5_100, "{}", outcome.nodes);
 }
@@ -203,6 +203,6 @@ fn reports_of_a_first_descent_get_no_worse() {
     };
     let limits = Limits::default().nodes(100_000);
     let observer = Observer::default().progress(&progress);
-    let outcome = optimize(&problem, None, &limits, observer);
+    let outcome = optimize(&problem, &limits, observer);
     assert!(outcome.pool_size <= best.into_inner() && outcome.nodes > 0);
 }
