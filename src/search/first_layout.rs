@@ -1,7 +1,10 @@
 //! The first layout, from which a search starts: the smallest pool of some fast planners. The first one is pushdown, or
 //! size classes if there is no time for it.
 
-use std::time::{Duration, Instant};
+use std::{
+    cell::LazyCell,
+    time::{Duration, Instant},
+};
 
 use tracing::debug;
 
@@ -49,13 +52,14 @@ pub(super) fn cheapest(
     debug!(target: "memplan::best", strategy = %Strategy::Pushdown, pool = solution.pool_size, bound, "tried");
     monitor.stop(0, bound, solution.pool_size);
     repair(problem, &mut solution, enough, limits, monitor);
+    let is_dense = LazyCell::new(|| is_dense(problem));
     let others = if monitor.has(Stage::Candidates) { candidates } else { &[] };
     for &strategy in others.iter().filter(|&&other| other != Strategy::Pushdown) {
         let is_short = monitor.time_left().is_some_and(|left| left <= slowest);
         if solution.pool_size <= enough || is_short || monitor.must_stop() {
             break;
         }
-        if walks(strategy) && is_dense(problem) {
+        if walks(strategy) && *is_dense {
             continue;
         }
         start = Instant::now();
