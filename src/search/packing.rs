@@ -29,7 +29,12 @@ impl<'a> Packing<'a> {
     /// Creates a packing of which only the bound and the pool size, in bytes, are known.
     pub fn new(inst: &'a Instance, bound: Bytes, pool: Bytes) -> Self {
         let best = pool.div_ceil(inst.unit * inst.align) * inst.align;
-        let snapshot = Snapshot { bound: bound / inst.unit, best };
+        Self::between(inst, bound / inst.unit, best)
+    }
+
+    /// The same with the bound and the height in the unit of limits.
+    pub fn between(inst: &'a Instance, bound: u64, best: u64) -> Self {
+        let snapshot = Snapshot { bound, best };
         Self { inst, snapshot, offsets: None, reported: (None, None), threads: 1 }
     }
 

@@ -4,13 +4,9 @@ use crate::search::schedule::LIMITS_ALONE;
 use crate::search::sizes::{MAX_COVERED, SMALL};
 use crate::search::{
     Stage,
-    control::{
-        limit_schedule,
-        meter::{Meter, Watch},
-    },
+    control::limit_schedule::{self, LimitSchedule},
     effort::UNIT,
-    engine::Turn,
-    incumbent::Incumbent,
+    engine::{Engine, Share, Turn},
     packing::Packing,
     solution::Solution,
     state::instance::Instance,
@@ -60,38 +56,31 @@ pub fn tighten_rounded(search: &mut Search<'_, '_>, plain: &Instance, limits: &L
     let grain = problem.align_up(lower_bound / GRAINS);
     let inst = Instance::rounded(problem, roots, grain).without(search.monitor.without());
     let step = inst.unit * inst.align;
-    let incumbent = Incumbent::new(inst.bound(), pool_size / step * inst.align);
-    let share = (nodes / 2).min(MAX_ROUNDED);
-    let first = tighten_and_settle(search, &inst, incumbent, share);
+    let packing = Packing::between(&inst, inst.bound(), pool_size / step * inst.align);
+    let first = tighten_and_settle(search, packing, (nodes / 2).min(MAX_ROUNDED));
     if !search.monitor.has(Stage::Exact) {
         return exact + first;
     }
     let inst = inst.with_exact_sizes(problem);
-    let incumbent = Incumbent::new(search.solution.lower_bound, search.solution.pool_size);
-    let share = (nodes.saturating_sub(first) / 3).min(MAX_ROUNDED);
-    exact + first + tighten_and_settle(search, &inst, incumbent, share)
+    let Solution { lower_bound, pool_size, .. } = *search.solution;
+    let packing = Packing::between(&inst, lower_bound, pool_size);
+    let most = (nodes.saturating_sub(first) / 3).min(MAX_ROUNDED);
+    exact + first + tighten_and_settle(search, packing, most)
 }
 
 /// Packs all chains and places them in the order of their offsets with their true sizes; returns the
 /// nodes.
-fn tighten_and_settle(
-    search: &mut Search<'_, '_>,
-    inst: &Instance,
-    incumbent: Incumbent,
-    nodes: u64,
-) -> u64 {
+fn tighten_and_settle(search: &mut Search<'_, '_>, packing: Packing<'_>, most: u64) -> u64 {
     let Search { problem, greedy, solution, monitor } = search;
-    if incumbent.is_over() || monitor.must_stop() {
+    if packing.is_proven() || monitor.must_stop() {
         return 0;
     }
-    let mut watch = Watch::new(monitor, &incumbent, inst.unit);
-    (watch.bound, watch.pool) = (Some(solution.lower_bound), Some(solution.pool_size));
-    let meter = &mut Meter::new(&mut watch);
-    let nodes = limit_schedule::tighten(inst, 0, &incumbent, &mut meter.part(0, nodes));
-    solution.nodes = monitor.add(nodes);
-    if let Some(offsets) = incumbent.into_offsets() {
+    let mut packing = packing.reporting(Some(solution.lower_bound), solution.pool_size);
+    let nodes = LimitSchedule.run(&mut packing, Share::of(most), monitor);
+    solution.nodes = monitor.add(0);
+    if let Some(offsets) = packing.offsets() {
         let mut bases = vec![0; problem.len()];
-        for (root, offset) in inst.roots.iter().zip(offsets) {
+        for (root, &offset) in packing.inst().roots.iter().zip(offsets) {
             // The unit makes no difference to the order.
             bases[root.index()] = offset;
         }

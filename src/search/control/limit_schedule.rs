@@ -69,7 +69,7 @@ impl Engine for FirstDescent {
 
 /// Improves the packing and the bound of the incumbent until they meet; returns the number of nodes. Thread 0, the
 /// first, uses only its own results; other threads also continue from results that others record.
-pub fn tighten(inst: &Instance, thread: u64, incumbent: &Incumbent, meter: &mut Meter<'_>) -> u64 {
+fn tighten(inst: &Instance, thread: u64, incumbent: &Incumbent, meter: &mut Meter<'_>) -> u64 {
     let Snapshot { mut bound, mut best } = incumbent.snapshot();
     let levels = if thread == 0 { &LEVELS[..] } else { &OTHER_LEVELS };
     let mut rounds = Restarts::new(inst, thread);
