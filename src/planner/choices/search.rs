@@ -2,7 +2,11 @@
 
 use std::collections::HashSet;
 
-use super::{Best, Choices, MAX_OPEN, source::Tied, trial::Trial};
+use super::{
+    Best, Choices, MAX_OPEN,
+    source::{Tied, Wanted},
+    trial::Trial,
+};
 use crate::{
     Bytes, Plan, PlanError, Planner,
     lower::{Grain, LoweringOptions},
@@ -52,13 +56,12 @@ impl<'a> Search<'a> {
                 if self.is_over() {
                     return Ok(false);
                 }
-                let Some(trial) = self.lower(&given_up, grain, false)? else { continue };
-                if runs.replace(trial.runs()) == Some(trial.runs()) {
-                    continue;
-                }
+                let wanted = runs.map_or(Wanted::Any, Wanted::OtherRuns);
+                let Some(trial) = self.lower(&given_up, grain, wanted)? else { continue };
+                runs = Some(trial.runs());
                 is_proven &= self.attempt(&trial, &given_up, best)?;
                 if trial.is_partial()
-                    && let Some(trial) = self.lower(&given_up, grain, true)?
+                    && let Some(trial) = self.lower(&given_up, grain, Wanted::Gathered)?
                 {
                     is_proven &= self.attempt(&trial, &given_up, best)?;
                 }
@@ -78,7 +81,7 @@ impl<'a> Search<'a> {
                 break;
             }
             let mut given_up: Vec<Tied> = Vec::new();
-            let Some(mut now) = self.lower(&given_up, grain, false)? else { continue };
+            let Some(mut now) = self.lower(&given_up, grain, Wanted::Any)? else { continue };
             let has_tried = std::mem::replace(&mut runs, now.runs()) == now.runs();
             if grain != Grain::Chunks {
                 if best.plan.is_ok() && has_tried {
@@ -136,7 +139,7 @@ impl<'a> Search<'a> {
                 break;
             }
             let all = [given_up, &[tie]].concat();
-            let Some(trial) = self.lower(&all, grain, false)? else { continue };
+            let Some(trial) = self.lower(&all, grain, Wanted::Any)? else { continue };
             if trial.peak() < least {
                 least = trial.peak();
                 found = Some((tie, trial));
@@ -161,7 +164,7 @@ impl<'a> Search<'a> {
                 if self.is_over() {
                     return Ok(());
                 }
-                let Some(trial) = self.lower(&fewer, grain, false)? else { continue };
+                let Some(trial) = self.lower(&fewer, grain, Wanted::Any)? else { continue };
                 if let Tried::Plan(plan) = self.plan(&trial)?
                     && best.plan.as_ref().is_ok_and(|best| !smaller(best, &plan))
                 {
@@ -173,19 +176,18 @@ impl<'a> Search<'a> {
         Ok(())
     }
 
-    /// Lowers the input without some ties. If `is_required`, all other gathered inputs must lie in their outputs.
-    /// `None` if that is impossible.
+    /// Lowers the input without some ties. `None` if that is impossible, or not wanted.
     fn lower(
         &mut self,
         given_up: &[Tied],
         grain: Grain,
-        is_required: bool,
+        wanted: Wanted,
     ) -> Result<Option<Trial<'a>>, PlanError> {
         self.left = self.left.saturating_sub(1);
         let Choices { planner, source, .. } = *self.choices;
         let planner = Planner { lowering: self.lowering, ..planner.clone() };
-        match source.prepare(&planner, given_up, grain, is_required) {
-            Ok(prepared) => Ok(Some(Trial::of(prepared))),
+        match source.prepare(&planner, given_up, grain, wanted) {
+            Ok(prepared) => Ok(prepared.map(Trial::of)),
             Err(PlanError::Sequence(_) | PlanError::Problem(_) | PlanError::PinsDiffer { .. }) => {
                 Ok(None)
             }

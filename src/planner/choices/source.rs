@@ -7,7 +7,7 @@ use crate::{
     Bytes, InputRef, PlanError, Planner, Problem,
     lower::{
         Grain, LoweredPlace, LoweringOptions, content_bound, has_parts, has_pieces, has_untried,
-        optional_ties, overlap_distances,
+        lower_apart, optional_ties, overlap_distances,
     },
     plan::PlannedCopy,
     planner::{Prepared, bodies::Flattened},
@@ -22,6 +22,16 @@ pub(super) enum Tied {
     Tensors(Tie),
     Chunks(usize),
     Part(usize),
+}
+
+/// Which lowered inputs a search goes on with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wanted {
+    Any,
+    /// Those whose chunks consist of another number of runs.
+    OtherRuns(usize),
+    /// Those with all gathered inputs and parts that are left in their places.
+    Gathered,
 }
 
 /// An input with its ties.
@@ -126,14 +136,14 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Lowers the input without some ties. All gathered inputs and parts that are left may be required.
+    /// Lowers the input without some ties. `None` if the search has tried as many runs.
     pub(super) fn prepare<'p>(
         self,
         planner: &Planner<'p>,
         given_up: &[Tied],
         grain: Grain,
-        is_required: bool,
-    ) -> Result<Prepared<'p>, PlanError> {
+        wanted: Wanted,
+    ) -> Result<Option<Prepared<'p>>, PlanError> {
         match self {
             Self::Sequence(_, flat) => {
                 let ties = given_up.iter().filter_map(|tied| match *tied {
@@ -141,18 +151,23 @@ impl<'a> Source<'a> {
                     Tied::Chunks(_) | Tied::Part(_) => None,
                 });
                 let mut sequence = flat.sequence.without(&ties.collect::<Vec<_>>());
-                if is_required {
+                if wanted == Wanted::Gathered {
                     sequence.require_gathers();
                 }
-                planner.prepare_flat(self.input(), &sequence, &flat.bodies, grain)
+                let lowered = lower_apart(&sequence, planner.lowering, planner.placing(), grain)?;
+                if wanted == Wanted::OtherRuns(lowered.runs.len()) {
+                    return Ok(None);
+                }
+                let bodies = flat.bodies.clone();
+                planner.prepare_lowered(self.input(), lowered, (&sequence).into(), bodies).map(Some)
             }
             Self::Problem(problem) => {
                 let without = problem.without(
                     |at| given_up.contains(&Tied::Chunks(at)),
                     |at| given_up.contains(&Tied::Part(at)),
-                    is_required,
+                    wanted == Wanted::Gathered,
                 )?;
-                planner.prepare(InputRef::Problem(&without))
+                planner.prepare(InputRef::Problem(&without)).map(Some)
             }
         }
     }
