@@ -62,7 +62,7 @@ impl Claim {
     pub fn is_about(self, world: World) -> bool {
         match self {
             Self::OrderBound | Self::PoolBelowAlive | Self::OrderQuality => world == World::Orders,
-            Self::Fit => matches!(world, World::OneStream | World::TwoStreams),
+            Self::Fit => world != World::Orders,
             Self::Strategies => world == World::OneStream,
             Self::NoPlan => world == World::TwoPools,
             _ => world != World::Orders,
@@ -110,6 +110,15 @@ impl Truth {
         let limits = Limits::default().nodes(100_000);
         let reordered = || planner(case).plan_reordered(&case.sequence, limits);
         self.reordered.get_or_init(reordered).as_ref()
+    }
+
+    /// The smallest pools together of a plan that is known. Several pools are compared by traffic first, so another plan
+    /// than the best may have smaller ones.
+    fn smallest(&self, case: &Case) -> Option<u64> {
+        let first_fit = || planner(case).strategy(Strategy::FirstFit).plan(&case.sequence);
+        let other = case.setting.pools.and_then(|_| first_fit().ok());
+        let other = other.as_ref().map(Plan::pool_size);
+        self.best.as_ref().map(pools_of).into_iter().chain(other).min()
     }
 
     /// The best plan with the ties of a plan that needs its chunks for as long.
@@ -241,6 +250,12 @@ fn bound(case: &Case, truth: &Truth, scope: Scope, finding: &mut Finding) -> Res
     Ok(())
 }
 
+/// The bytes of all pools together.
+fn pools_of(best: &Best) -> u64 {
+    let traffic = best.objective.len() / 3;
+    best.objective.iter().skip(traffic).map(|&bytes| u64::try_from(bytes).unwrap()).sum()
+}
+
 fn claimed(
     case: &Case,
     truth: &Truth,
@@ -265,7 +280,8 @@ fn claimed(
     };
     let found = objective(case, plan);
     let strategy = plan.strategy().map(Strategy::name);
-    let pool: u128 = best.objective.iter().skip(best.objective.len() / 3).sum();
+    let smallest = truth.smallest(case).filter(|_| scope == Scope::AllChoices);
+    let pool = u128::from(smallest.unwrap_or_else(|| pools_of(best)));
     let bound = u128::from(plan.lower_bound());
     let is_right = (!plan.proven_optimal() || found <= best.objective) && bound <= pool;
     let by = ratio(&found, &best.objective).max(bound as f64 / (pool as f64).max(1.0));
@@ -280,7 +296,7 @@ fn claimed(
 }
 
 fn fit(case: &Case, truth: &Truth, finding: &mut Finding) {
-    let Some(best) = truth.best.as_ref().map(Best::pool) else { return };
+    let Some(best) = truth.smallest(case) else { return };
     let Ok(plan) = truth.plan(case) else { return };
     let alignment = case.setting.alignment;
     let middle = best.midpoint(plan.pool_size()) / alignment * alignment;

@@ -77,6 +77,11 @@ fn is_planned(case: &Case, right: &Right) {
         assert_eq!(found.plan.pool_size(), best);
         assert!(found.reordered.lower_bound <= best, "{:?}", found.reordered);
     }
+    let truth = Truth::of(case, world(right)).unwrap();
+    for claim in [Claim::Bound, Claim::Fit] {
+        let finding = check(claim, case, &truth).unwrap();
+        assert!(finding.wrong.is_empty(), "{:?}", finding.wrong);
+    }
     if let &[size] = right.best {
         let fit = planner(case).fit(&case.sequence, size as u64).unwrap();
         assert!(u128::from(fit.pool_size()) <= size, "{fit:?}");
@@ -132,6 +137,7 @@ graphs! {
     gather_in_a_better_order: setting(1, false), order(&[64], 48);
     update_beside_a_view_in_a_better_order: setting(1, false), order(&[2], 1);
     workspace_in_a_better_order: setting(1, false), order(&[6], 5);
+    overwrite_in_the_slow_pool: pools(1, false, [64, 1, 20]), pool(&[5248, 128, 64]);
     overwrite_in_the_middle: setting(1, false), pool(&[72]);
     overwrite_on_another_stream: setting(1, false), pool(&[80]);
     overwrite_in_a_better_order: setting(2, false), order(&[4], 2);

@@ -82,7 +82,7 @@ impl Choices<'_> {
         let bound = self.source.bound(self.planner).unwrap_or(0);
         let first = plan.as_ref().map_or(0, |plan| plan.pool_size);
         let mut best = Best { plan, given_up: Vec::new() };
-        let mut is_proven = false;
+        let (mut is_proven, mut least) = (false, 0);
         if self.planner.strategy.searches() && !self.is_small(&best, bound) {
             let size = self.source.len();
             let is_few = ties.len() <= MAX_SETS_OF && size <= MAX_SIZE;
@@ -92,12 +92,14 @@ impl Choices<'_> {
                 ties,
                 lowering: self.planner.lowering,
                 bound,
+                least: Bytes::MAX,
                 left,
                 open: 0,
                 is_stopped: false,
             };
             if is_few {
                 is_proven = search.try_all(&mut best)?;
+                least = search.least;
             } else if left >= MIN_LOWERINGS {
                 search.descend(&mut best)?;
             }
@@ -116,8 +118,13 @@ impl Choices<'_> {
         if is_one && plan.pool_size == bound {
             return Ok(of_all_choices(plan, bound));
         }
-        if is_whole {
-            let bound = if is_one { plan.pool_size } else { plan.lower_bound };
+        if is_whole && is_one {
+            let bound = plan.pool_size;
+            return Ok(of_all_choices(plan, bound));
+        }
+        // With several pools, the traffic comes first, so another choice may lead to smaller pools.
+        if is_whole && plan.lower_bound <= bound.max(least) {
+            let bound = plan.lower_bound;
             return Ok(of_all_choices(plan, bound));
         }
         Ok(plan)

@@ -20,6 +20,8 @@ pub(super) struct Search<'a> {
     pub(super) lowering: LoweringOptions,
     /// The fewest bytes of a pool, whatever is chosen.
     pub(super) bound: Bytes,
+    /// The smallest lower bound of a set of ties so far.
+    pub(super) least: Bytes,
     /// The lowerings that are left.
     pub(super) left: usize,
     /// The number of plans left open: neither optimal for their ties nor refuted.
@@ -107,6 +109,7 @@ impl<'a> Search<'a> {
         given_up: &[Tied],
         best: &mut Best,
     ) -> Result<bool, PlanError> {
+        self.least = self.least.min(trial.peak().0);
         if best.plan.as_ref().is_ok_and(|plan| trial.is_no_better(plan)) {
             return Ok(true);
         }

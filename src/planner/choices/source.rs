@@ -113,18 +113,21 @@ impl<'a> Source<'a> {
 
     /// The fewest bytes of a pool, whatever is chosen; `None` if that cannot be counted.
     pub(in crate::planner) fn bound(self, planner: &Planner<'_>) -> Option<Bytes> {
+        let alignment = match self {
+            Self::Sequence(..) => planner.placing().alignment,
+            Self::Problem(problem) => planner.alignment.unwrap_or(problem.alignment()),
+        };
+        // A pool may end at its capacity, off the alignment.
+        let is_cut =
+            |pool: &Pool| pool.capacity.is_some_and(|bytes| !bytes.is_multiple_of(alignment));
+        if planner.memories.pools.iter().any(is_cut) {
+            return None;
+        }
         match self {
             Self::Sequence(_, flat) => {
-                let placing = planner.placing();
-                // A pool may end at its capacity, off the alignment.
-                let is_cut = |pool: &Pool| {
-                    pool.capacity.is_some_and(|bytes| !bytes.is_multiple_of(placing.alignment))
-                };
-                let is_cut = planner.memories.pools.iter().any(is_cut);
-                content_bound(&flat.sequence, planner.lowering, placing).filter(|_| !is_cut)
+                content_bound(&flat.sequence, planner.lowering, planner.placing())
             }
             Self::Problem(problem) => {
-                let alignment = planner.alignment.unwrap_or(problem.alignment());
                 let padding = planner.padding.unwrap_or(problem.padding());
                 let problem = if planner.lowering.gathers {
                     Cow::Borrowed(problem)
