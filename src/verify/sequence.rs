@@ -394,7 +394,9 @@ impl<'a> Checker<'a> {
 
     fn check_figures(&mut self) {
         if self.plan.alignment.is_power_of_two() {
-            let steps = self.sequence.operators().len() as Step;
+            // What is supplied needs its bytes for a step, even if no operator runs.
+            let least = Step::from(!self.plan.chunks.is_empty());
+            let steps = least.max(self.sequence.operators().len() as Step);
             let mut counted = vec![Counted::of_lives(self.plan, steps, self.lives(true))];
             if self.contents.has_ranges() {
                 counted.push(Counted::of_lives(self.plan, steps, self.lives(false)));

@@ -155,6 +155,21 @@ fn told(sequence: &OpSequence, plan: &Plan, message: &str) {
     assert!(violations.iter().any(|v| v.to_string() == message), "{violations:#?}");
 }
 
+/// What is supplied needs its bytes for a step.
+#[test]
+fn a_sequence_without_operators_has_a_step_if_its_input_lies_in_the_pool() {
+    let mut sequence = OpSequence::builder();
+    sequence.input("x", 8);
+    let sequence = sequence.build().unwrap();
+    for (inputs, steps) in [(true, 1), (false, 0)] {
+        let lowering = LoweringOptions::default().inputs_in_pool(inputs);
+        let mut plan = Planner::new().lowering(lowering).plan(&sequence).unwrap();
+        assert_eq!((plan.steps(), verify(&sequence, &plan)), (steps, Vec::new()));
+        *plan.steps_mut() = 2;
+        told(&sequence, &plan, &format!("the number of steps is {steps}, but the plan says 2"));
+    }
+}
+
 #[test]
 fn an_unread_tensor_has_its_bytes_for_one_step() {
     let mut sequence = OpSequence::builder();
