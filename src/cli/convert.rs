@@ -46,6 +46,13 @@ pub(crate) fn convert(args: &ConvertArgs) -> Result<Verdict, Failure> {
                 };
                 note(&format!("CSV has no overwrite links; {memory}"));
             }
+            let copied = problem.optional_parts().len();
+            if copied > 0 {
+                let parts = if copied == 1 { "part" } else { "parts" };
+                note(&format!(
+                    "CSV has no parts; {copied} optional {parts} will lie elsewhere, and be copied"
+                ));
+            }
             if problem.padding() > 0 {
                 note(&format!(
                     "CSV has no padding; add --padding {} when reading the file",

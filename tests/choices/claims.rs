@@ -62,7 +62,6 @@ impl Claim {
     pub fn is_about(self, world: World) -> bool {
         match self {
             Self::OrderBound | Self::PoolBelowAlive | Self::OrderQuality => world == World::Orders,
-            Self::Fit => world != World::Orders,
             Self::Strategies => world == World::OneStream,
             Self::NoPlan => world == World::TwoPools,
             _ => world != World::Orders,

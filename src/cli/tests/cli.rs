@@ -475,6 +475,20 @@ fn a_sequence_is_converted_to_itself_to_a_problem_and_to_csv() {
 }
 
 #[test]
+fn optional_parts_that_csv_cannot_hold_are_reported() {
+    let folder = tempfile::tempdir().unwrap();
+    let [path, csv] = ["parts.json", "parts.csv"].map(|name| folder.path().join(name));
+    let text = r#"{"format": "memplan-problem/2",
+        "chunks": [{"id": 0, "begin": 0, "end": 2, "size": 8}, {"id": 1, "begin": 1, "end": 3, "size": 8}],
+        "parts": [{"chunk": 0, "whole": 1, "offset": 0, "required": false}]}"#;
+    fs::write(&path, text).unwrap();
+    let run = memplan(&["convert", path.to_str().unwrap(), "-o", csv.to_str().unwrap()]);
+    assert_eq!(run.code, 0);
+    let words = "CSV has no parts; 1 optional part will lie elsewhere, and be copied";
+    assert!(run.err.contains(words), "{}", run.err);
+}
+
+#[test]
 fn padding_that_csv_cannot_hold_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("padded.csv").display().to_string();
