@@ -12,7 +12,7 @@ use crate::{
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct RecomputedFit {
-    /// The operators that run twice or later, with cost and bound.
+    /// The operators that run twice or later, with cost and bound. The peak is that of the order of the plan.
     pub recomputation: Recomputation,
     /// The expanded sequence in the order of the plan.
     pub sequence: OpSequence,
@@ -79,9 +79,10 @@ impl Planner<'_> {
             return Ok(attempt.run(Bytes::MAX, start)?.into_plan(capacity, &mut least));
         }
         if orders.is_some() {
-            for percent in BEFORE_REORDERING {
-                let budget = u128::from(capacity) * u128::from(percent) / 100;
-                let budget = Bytes::try_from(budget).unwrap_or(Bytes::MAX);
+            let part = |percent: u64| u128::from(capacity) * u128::from(percent) / 100;
+            let parts = BEFORE_REORDERING.map(|percent| Bytes::try_from(part(percent)));
+            // A better order alone may be enough.
+            for budget in [Bytes::MAX].into_iter().chain(parts.into_iter().flatten()) {
                 let found = attempt.run(budget, start)?.into_plan(capacity, &mut least);
                 if matches!(found, Recomputed::Found(_)) {
                     return Ok(found);
@@ -217,7 +218,7 @@ impl Attempt<'_> {
     /// Searches for a peak within a budget and plans what is found.
     fn run(&self, budget: Bytes, start: Instant) -> Result<Tried, PlanError> {
         let search = self.planner.recomputation(budget, self.limits.after(start));
-        let recomputation = match search.run(self.sequence, self.flat)? {
+        let mut recomputation = match search.run(self.sequence, self.flat)? {
             Recomputed::Found(found) => *found,
             other => return Ok(Tried::No(other)),
         };
@@ -225,6 +226,10 @@ impl Attempt<'_> {
         let (sequence, plan, is_reordered) = if let Some(limits) = self.orders {
             let found = self.planner.plan_reordered(&sequence, limits)?;
             let is_reordered = found.reordered.is_better();
+            if is_reordered {
+                recomputation.peak = found.reordered.peak;
+                recomputation.peak_bound = recomputation.peak_bound.min(recomputation.peak);
+            }
             // The expanded sequence is in this order, so the plan needs to state none.
             (found.sequence, Plan { order: Vec::new(), ..found.plan }, is_reordered)
         } else {

@@ -22,6 +22,9 @@ fn fit(
     match planner().plan_recomputed(step, capacity, limits, orders).unwrap() {
         Recomputed::Found(found) => {
             assert!(found.plan.pool_size() <= capacity);
+            let recomputation = &found.recomputation;
+            assert!(recomputation.peak_bound <= recomputation.peak);
+            assert!(recomputation.peak <= found.plan.pool_size());
             assert!(verify(&found.sequence, &found.plan).is_empty());
             assert_eq!(planner().plan(step).unwrap().pool_size(), found.given_pool);
             let expanded = &found.recomputation.sequence;
@@ -52,6 +55,11 @@ fn the_pool_of_what_is_found_fits() {
         let found = fit(&step, capacity, limits, None);
         twice += u64::from(found.as_ref().is_some_and(|fit| fit.recomputation.extra_cost > 0));
         let reordered = fit(&step, capacity, limits, Some(default_limits()));
+        // What a better order alone makes fit needs no recomputation.
+        let in_order = planner().plan_reordered(&step, default_limits()).unwrap();
+        if in_order.plan.pool_size() <= capacity {
+            assert_eq!(reordered.as_ref().unwrap().recomputation.extra_cost, 0);
+        }
         let cost = |fit: &Option<Box<RecomputedFit>>| {
             fit.as_ref().map_or(u64::MAX, |fit| fit.recomputation.extra_cost)
         };
