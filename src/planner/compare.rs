@@ -119,8 +119,8 @@ impl Planner<'_> {
                 Err(left_out::TOO_LARGE)
             } else {
                 let start = Instant::now();
-                // Strategies that search also choose.
-                let plan = if strategy.searches() {
+                // Strategies that search also choose. Each strategy plans the bodies, too.
+                let plan = if strategy.searches() || !prepared.bodies.is_empty() {
                     self.clone().strategy(strategy).plan(input)
                 } else {
                     prepared.planner = self.clone().strategy(strategy);
@@ -128,6 +128,11 @@ impl Planner<'_> {
                 };
                 match plan {
                     Err(PlanError::Unsupported { .. }) => Err(left_out::UNSUPPORTED),
+                    Err(PlanError::Body { source, .. })
+                        if matches!(*source, PlanError::Unsupported { .. }) =>
+                    {
+                        Err(left_out::UNSUPPORTED)
+                    }
                     Err(PlanError::OutOfTime { .. }) => Err(left_out::TOO_SLOW),
                     Err(PlanError::Cancelled { .. }) => Err(left_out::STOPPED),
                     plan => Ok(Measurement::of(&plan?, start.elapsed())),

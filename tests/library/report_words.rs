@@ -59,6 +59,29 @@ fn each_branch_of_a_condition_counts_as_unshared() {
     assert_eq!((plan.unshared_size(), compared.unshared_size), (1728, 1728));
 }
 
+/// The body has a chain of three buffers, for which one buffer each takes more than the best pool.
+#[test]
+fn each_strategy_that_is_compared_plans_the_bodies() {
+    let make = |name: &str, inputs: &[&str], output: Output| {
+        Operator::new(name).inputs(inputs.iter().copied()).output(output)
+    };
+    let body = OpSequence::builder()
+        .operator(make("a", &[], Output::new("t", 16)))
+        .operator(make("b", &["t"], Output::new("u", 8)))
+        .operator(make("c", &["u"], Output::new("r", 16)))
+        .output("r")
+        .build()
+        .unwrap();
+    let condition = Operator::new("if").output(Output::new("y", 16)).body(body);
+    let sequence = OpSequence::builder().operator(condition).output("y").build().unwrap();
+    let compared = Planner::new().compare(&sequence).unwrap();
+    let pool = |strategy| Planner::new().strategy(strategy).plan(&sequence).map(|p| p.pool_size());
+    for (strategy, row) in &compared.rows {
+        assert_eq!(row.map(|one| one.pool_size).ok(), pool(*strategy).ok(), "{strategy}");
+    }
+    assert!(pool(Strategy::Naive).unwrap() > pool(Strategy::Best).unwrap());
+}
+
 /// With two steps in a column, each cell would stand for two chunks.
 #[test]
 fn a_crowded_map_shows_the_steps_around_the_peak() {
