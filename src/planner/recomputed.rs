@@ -12,7 +12,7 @@ use crate::{
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct RecomputedFit {
-    /// The operators that run twice or later, with cost and bound. The peak is that of the order of the plan.
+    /// The operators that run twice or later, with cost and bound. Its peak is counted in the order of the plan.
     pub recomputation: Recomputation,
     /// The expanded sequence in the order of the plan.
     pub sequence: OpSequence,
@@ -43,9 +43,9 @@ impl Planner<'_> {
     /// Plans a sequence within a capacity. If its own plan does not fit, some operators run again; the search looks
     /// for the cheapest set of them. The capacity limits the pool, with alignment, padding, workspaces and outputs
     /// written over inputs. If the live bytes fit but the pool does not, the limit for live bytes is lowered and the
-    /// search repeated. The limits are those of each search, as for [`recompute`](Self::recompute). With limits for
-    /// orders, the expanded sequence is put into a better order before it is planned, as
-    /// [`plan_reordered`](Self::plan_reordered) does.
+    /// search repeated. The capacity is in bytes. Each search has these limits, as for
+    /// [`recompute`](Self::recompute). With limits for orders, the expanded sequence is put into a better order before
+    /// it is planned, as [`plan_reordered`](Self::plan_reordered) does.
     ///
     /// ```
     /// use memplan::{Limits, Planner, networks, recompute::Recomputed};

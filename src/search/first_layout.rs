@@ -105,7 +105,7 @@ fn walks(strategy: Strategy) -> bool {
     matches!(strategy, TfliteOffsetsBySize | TfliteCpuArena | TfliteMicro)
 }
 
-/// Returns whether so many pairs of chains conflict that candidates which compare them are skipped.
+/// Returns whether too many pairs of chains conflict for candidates that compare pairs.
 fn is_dense(problem: &Problem) -> bool {
     // Counting the pairs takes a while, so they are not counted where the chains alone are too many.
     let chains = PAIRS_PER_CHAIN * problem.roots().count() as u64;

@@ -394,7 +394,7 @@ impl<'a> Checker<'a> {
 
     fn check_figures(&mut self) {
         if self.plan.alignment.is_power_of_two() {
-            // What is supplied needs its bytes for a step, even if no operator runs.
+            // An input in the pool needs its bytes for one step, even if no operator runs.
             let least = Step::from(!self.plan.chunks.is_empty());
             let steps = least.max(self.sequence.operators().len() as Step);
             let mut counted = vec![Counted::of_lives(self.plan, steps, self.lives(true))];
