@@ -8,7 +8,8 @@
 //! First, lifetimes become finer: of single bytes ([`Grain::Bytes`](crate::lower::Grain::Bytes)), then of the pieces
 //! that outputs may gather or divide between them. Then ties at the peak are given up, one at a time, as long as the
 //! peak falls. If there are few ties, all sets of them are tried instead, the ones that copy the fewest bytes first. If
-//! every set is planned optimally or refuted, the best plan is proven over all choices.
+//! every set is planned optimally or refuted, the best plan is proven over all choices. With several pools, this holds
+//! only if no set has a smaller lower bound, because the traffic comes first.
 //!
 //! Cost: a lowering for each tie at the peak, at most [`MAX_LOWERINGS`], and a plan whenever the bound falls. No
 //! lowering begins once the time is over.
