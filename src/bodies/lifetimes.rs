@@ -3,8 +3,6 @@
 //! On each stream, steps are replaced by 32-bit numbers in the same order. So a clock is over at another one if none of
 //! its numbers is larger, and tables with an entry for each number stay short.
 
-use std::ops::Range;
-
 use crate::{
     Step,
     bodies::by_sum,
@@ -113,15 +111,7 @@ impl Lifetimes {
     }
 
     pub(crate) fn begins(&self) -> impl ExactSizeIterator<Item = &[u32]> + Clone {
-        self.parts(0..self.streams)
-    }
-
-    pub(crate) fn ends(&self) -> impl ExactSizeIterator<Item = &[u32]> + Clone {
-        self.parts(self.streams..2 * self.streams)
-    }
-
-    fn parts(&self, part: Range<usize>) -> impl ExactSizeIterator<Item = &[u32]> + Clone {
-        self.numbers.chunks_exact(2 * self.streams).map(move |life| &life[part.clone()])
+        self.numbers.chunks_exact(2 * self.streams).map(|life| &life[..self.streams])
     }
 
     /// The indices of the lives in order of the sums of their begins, and the lives in this order.
@@ -153,10 +143,8 @@ pub(crate) struct BodyLifetimes {
     /// The lifetime of a body's only chunk, holes included, or else from the earliest begin of its boxes to their
     /// latest end, stream by stream.
     pub(crate) lives: Lifetimes,
-    /// By life: its body.
+    /// By life: its body. A body that needs no bytes at any time has no life.
     pub(crate) bodies: Vec<u32>,
-    /// The bodies that need no bytes at any time, and so have no life.
-    pub(crate) idle: Vec<u32>,
     /// True if each body is one chunk, and none overwrites another.
     pub(crate) are_single: bool,
 }
@@ -193,7 +181,7 @@ impl BodyLifetimes {
         if !idle.is_empty() {
             bodies.retain(|at| idle.binary_search(at).is_err());
         }
-        Self { lives: lives.in_order(&bodies), bodies, idle, are_single }
+        Self { lives: lives.in_order(&bodies), bodies, are_single }
     }
 }
 
@@ -238,7 +226,7 @@ pub(super) mod tests {
             let (streams, distance) =
                 (random.int_in_range(1..=3)?, *random.choose(&[1, 1 << 30, 1 << 60])?);
             let (all, lives) = ten_lives(random, streams, distance)?;
-            assert_eq!((lives.len(), lives.begins().len(), lives.ends().len()), (10, 10, 10));
+            assert_eq!((lives.len(), lives.begins().len()), (10, 10));
             for (a, [begin, _]) in all.iter().enumerate() {
                 for (b, [_, end]) in all.iter().enumerate() {
                     assert_eq!(
@@ -251,7 +239,7 @@ pub(super) mod tests {
                     );
                 }
             }
-            for clock in lives.begins().chain(lives.ends()) {
+            for clock in (0..10).flat_map(|at| [lives.begin(at), lives.end(at)]) {
                 assert!(
                     clock.iter().zip(lives.limits()).all(|(&at, &limit)| (at as usize) < limit)
                 );
@@ -260,8 +248,9 @@ pub(super) mod tests {
             let (order, sorted) = lives.clone().sorted();
             let sum = |clock: &[u32]| clock.iter().sum::<u32>();
             assert!(sorted.begins().map(sum).is_sorted());
-            for (&at, (begin, end)) in order.iter().zip(sorted.begins().zip(sorted.ends())) {
-                assert_eq!([begin, end], [lives.begin(at as usize), lives.end(at as usize)]);
+            for (new, &old) in order.iter().enumerate() {
+                let of = |lives: &Lifetimes, at| [lives.begin(at).to_vec(), lives.end(at).to_vec()];
+                assert_eq!(of(&sorted, new), of(&lives, old as usize));
             }
             Ok(())
         };

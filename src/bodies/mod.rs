@@ -37,7 +37,7 @@ pub(crate) use boxes::{TimedBox, TimedBoxes, View, concurrent, happens_before};
 pub(crate) use builder::{Bodies, BodyBuilder, Resolved};
 pub(crate) use chain_index::ChainIndex;
 pub(crate) use chain_projection::{ChainProjection, longest_chains};
-pub(crate) use chains::{Chains, by_sum, chains, in_chains, wide_sum};
+pub(crate) use chains::{Chains, by_sum, chains, wide_sum};
 pub(crate) use clock_tree::{BoxTree, ClockTree, ranks};
 pub(crate) use footprint::Segment;
 pub(crate) use gather::Gathered;

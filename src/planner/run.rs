@@ -10,10 +10,9 @@ use crate::{
     planner::{choices::may_be_cured, passes::in_passes},
     problem::constraints::UnsupportedFeature,
     search::{
-        self, Limits, Observer, Progress, best,
-        blocks::{self, BlockPool},
-        first_fit,
+        self, Limits, Observer, Progress, best, first_fit,
         relaxed::Relaxed,
+        size_classes::{OpenPool, is_late},
     },
 };
 
@@ -63,18 +62,20 @@ impl Strategy {
         if !self.is_anytime() {
             return self.whole_layout(problem, &mut Monitor::new(limits, observer).budget());
         }
-        let block_pool = BlockPool::of(problem);
-        let monitor = blocks::monitor(problem, block_pool, limits, observer);
+        let open_pool = OpenPool::of(problem);
+        let monitor = OpenPool::monitor(open_pool, problem, limits, observer);
         // Collapsing the streams and counting the bound may take half of the time limit.
         let half = || limits.time.map(|time| (time / 2).saturating_sub(start.elapsed()));
         let budget = || monitor.first_budget().within(half());
-        let (problem, block_pool) = match problem.linear_within(&mut budget()) {
-            Ok(Some(linear)) => (linear, BlockPool::of(linear)),
-            _ => (problem, block_pool),
+        let (problem, open_pool) = match problem.linear_within(&mut budget()) {
+            Ok(Some(linear)) => (linear, OpenPool::of(linear)),
+            _ => (problem, open_pool),
         };
+        let late = || open_pool.filter(|_| is_late(problem, &monitor));
         // A bound that a search without the constraints has proven.
         let mut more = 0;
         if self.searches()
+            && late().is_none()
             && limits.without.has(search::Stage::Relaxed)
             && let Some(relaxed) = Relaxed::of(problem)
         {
@@ -96,7 +97,7 @@ impl Strategy {
         let peak_set = problem.peak_set_within(&mut budget());
         let bound = peak_set.bytes;
         let limits = &limits.after(start);
-        let layout = match blocks::layout_if_late(problem, block_pool, &monitor) {
+        let layout = match late().and_then(|open| open.layout(problem)) {
             Some(layout) => layout,
             None => self.layout_above(problem, bound.max(more), limits, observer)?,
         };

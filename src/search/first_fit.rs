@@ -22,9 +22,9 @@ use crate::{
     problem::constraints::{Place, PoolId},
     search::{
         Limits, Observer, Stage,
-        blocks::{self, BlockPool},
         pool_instance::{OverlapFinder, PoolInstance},
         pool_space::PoolSpace,
+        size_classes::OpenPool,
         sizes::LARGE,
     },
 };
@@ -84,14 +84,15 @@ pub(crate) fn layout_within(
     limits: &Limits,
     observer: Observer<'_>,
 ) -> Result<Layout, PlanError> {
-    let mut monitor = blocks::monitor(problem, BlockPool::of(problem), limits, observer);
+    let mut monitor = OpenPool::monitor(OpenPool::of(problem), problem, limits, observer);
     let instance = PoolInstance::within(problem, &mut monitor.first_budget());
     let packed = packed(&instance, &mut monitor)?;
     Ok(Layout::from_bodies(problem, instance.bodies, &packed.places))
 }
 
-/// The best packing of all orders, or of as many as the time allows. If the time ends during the first order, its other
-/// bodies are packed in [blocks], or each is put on top of the bodies that may be alive together with it.
+/// The best packing of all orders, or of as many as the time allows. If the time ends during the first order, each of
+/// its other bodies is put on top of the bodies that may be alive together with it. Many bodies are then placed in [size
+/// classes](super::size_classes), if the problem allows that.
 pub(super) fn packed(
     instance: &PoolInstance<'_>,
     monitor: &mut Monitor<'_>,
@@ -108,18 +109,19 @@ pub(super) fn packed(
         if best.is_some() && is_done {
             break;
         }
-        let mut order: Vec<usize> = (0..bodies.len()).collect();
-        // In blocks, bodies are packed in order of time.
-        if !(instance.block_pool.is_some() && best.is_none() && monitor.is_overdue()) {
-            let figures = figures.get_or_init(figures_of);
-            order.sort_by_cached_key(|&at| {
-                (Reverse(bodies[at].fixed.is_some()), Reverse(key(&figures[at])))
-            });
-        }
         let (late, mut budget) = match best {
             Some(_) => (Late::Stop, monitor.budget()),
+            None if instance.open_pool.is_some() => (Late::Stop, monitor.first_budget()),
             None => (Late::Finish, monitor.first_budget()),
         };
+        if late == Late::Stop && budget.look().is_err() {
+            break;
+        }
+        let mut order: Vec<usize> = (0..bodies.len()).collect();
+        let figures = figures.get_or_init(figures_of);
+        order.sort_by_cached_key(|&at| {
+            (Reverse(bodies[at].fixed.is_some()), Reverse(key(&figures[at])))
+        });
         match pack(instance, &order, late, &mut budget) {
             Ok(places) => {
                 let objective = Layout::from_bodies(problem, bodies, &places).objective(problem);
@@ -130,6 +132,13 @@ pub(super) fn packed(
             Err(Unpacked::NoPlace(body)) => failure = failure.or(Some(body)),
             Err(Unpacked::Stopped) => break,
         }
+    }
+    if best.is_none()
+        && failure.is_none()
+        && let Some(places) = instance.open_pool.and_then(|open| open.places(problem))
+    {
+        let objective = Layout::from_bodies(problem, bodies, &places).objective(problem);
+        best = Some(Packed { order: (0..bodies.len()).collect(), places, objective });
     }
     best.ok_or_else(|| {
         let body = &bodies[failure.unwrap_or(0)];
@@ -183,9 +192,7 @@ const WORK_PER_BOX: usize = 256;
 enum Late {
     /// The packing is given up.
     Stop,
-    /// The other bodies are packed in [blocks] above all that is placed. If the problem [does not allow
-    /// that](blocks::BlockPool), each is put on top of those that are placed and may be alive together with it, where
-    /// it fits.
+    /// Each is put on top of those that are placed and may be alive together with it, where it fits.
     Finish,
 }
 
@@ -205,34 +212,18 @@ fn pack(
 ) -> Result<Vec<Place>, Unpacked> {
     let PoolInstance { pools, bodies, boxes, .. } = instance;
     let mut places = vec![Place::default(); bodies.len()];
-    let finish = |mut places: Vec<Place>, block_pool, rest: &[usize], top| {
-        let packed = blocks::pack_above(instance.problem, block_pool, rest, top, &mut places);
-        let nowhere = || Unpacked::NoPlace(rest.first().copied().unwrap_or(0));
-        packed.map(|()| places).ok_or_else(nowhere)
-    };
     let mut is_late = budget.look().is_err();
-    if let Some(block_pool) = instance.block_pool
-        && (matches!(instance.overlaps, OverlapFinder::Unknown) || is_late)
-    {
-        return match late {
-            Late::Stop => Err(Unpacked::Stopped),
-            Late::Finish => finish(places, block_pool, order, 0),
-        };
+    if late == Late::Stop && (is_late || matches!(instance.overlaps, OverlapFinder::Unknown)) {
+        return Err(Unpacked::Stopped);
     }
     let ids = (0..).map(PoolId);
     let mut rooms: Vec<PoolSpace<'_>> =
         ids.zip(pools.iter()).map(|(id, pool)| PoolSpace::new(instance, id, pool)).collect();
-    for (before, &at) in order.iter().enumerate() {
+    for &at in order {
         let body = &bodies[at];
         is_late = is_late || budget.spend(WORK_PER_BOX * boxes[at].len()).is_err();
         if is_late && late == Late::Stop {
             return Err(Unpacked::Stopped);
-        }
-        if let Some(block_pool) = instance.block_pool
-            && is_late
-        {
-            let top = rooms[block_pool.id.index()].top();
-            return finish(places, block_pool, &order[before..], top);
         }
         let place = body.fixed.or_else(|| {
             body.pools.iter().find_map(|allowed| {
@@ -300,10 +291,9 @@ mod tests {
         assert_eq!(places[5], Place::new(large, 0));
     }
 
-    /// In one pool without limits, what is placed stays, and the rest shares blocks above it. If even the time
-    /// buckets are not found in time, all chunks share blocks.
+    /// In one pool without limits, many bodies share blocks, whether the time ends before anything is placed or after.
     #[test]
-    fn bodies_for_which_there_is_no_time_are_packed_in_blocks() {
+    fn many_bodies_for_which_there_is_no_time_are_placed_in_size_classes() {
         let mut problem = Problem::builder();
         problem.streams(2);
         for at in 0..1000 {
@@ -316,26 +306,20 @@ mod tests {
         let problem = problem.build().unwrap();
         let instance = PoolInstance::of(&problem);
         let order: Vec<usize> = (0..2000).rev().collect();
-        let finished = |instance: &PoolInstance<'_>, mut budget: Budget<'_>| {
-            let Ok(places) = pack(instance, &order, Late::Finish, &mut budget) else { panic!() };
-            places
-        };
         // The first look comes before all bodies, the second after 64.
-        let places = finished(&instance, Budget::of_looks(2));
-        let whole = finished(&instance, Budget::default());
-        let (first, rest) = order.split_at(64);
-        let top = first.iter().map(|&at| places[at].offset + instance.bodies[at].extent);
-        let top = top.max().unwrap();
-        assert!(first.iter().all(|&at| places[at] == whole[at]));
-        assert!(rest.iter().all(|&at| places[at].offset >= top));
-        let none = Budget::of_looks(0);
-        let late = PoolInstance::within(&problem, &mut none.clone());
+        for looks in 0..3 {
+            let packed = pack(&instance, &order, Late::Stop, &mut Budget::of_looks(looks));
+            assert!(matches!(packed, Err(Unpacked::Stopped)));
+        }
+        let late = PoolInstance::within(&problem, &mut Budget::of_looks(0));
         assert!(matches!(late.overlaps, OverlapFinder::Unknown));
-        let in_blocks = finished(&late, none.clone());
-        let mut small = (0..2000).step_by(2);
-        assert!(small.all(|at| in_blocks[at] == in_blocks[0]));
-        let stopped = pack(&late, &order, Late::Stop, &mut none.clone());
-        assert!(matches!(stopped, Err(Unpacked::Stopped)));
+        let cancel = AtomicBool::new(true);
+        let observer = Observer::default().cancel(&cancel);
+        let mut monitor = Monitor::new(&Limits::default(), observer);
+        for instance in [instance, late] {
+            let places = packed(&instance, &mut monitor).unwrap().places;
+            assert_eq!(Some(&places), instance.open_pool.unwrap().places(&problem).as_ref());
+        }
     }
 
     #[rstest]

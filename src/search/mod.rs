@@ -11,7 +11,7 @@
 //! | module | idea |
 //! | --- | --- |
 //! | `best` | the smallest pool of the fast planners, then the search |
-//! | `first_layout`, `size_classes`, `blocks` | first layouts, and layouts where time is short |
+//! | `first_layout`, `size_classes` | first layouts, and layouts where time is short |
 //! | `fewer_overwrites`, `relaxed` | the same problem with fewer overwrites, or without constraints that may not bind |
 //! | `first_fit`, `pool_space` | bodies in one order, each where it fits; the free bytes of pools |
 //! | `pool_instance`, `clashes` | the bodies of a constrained problem, and which of them clash |
@@ -44,8 +44,7 @@
 //! | `ranges` | ranges of offsets at which bodies clash |
 
 pub mod best;
-pub(crate) mod blocks;
-mod branching;
+pub(crate) mod branching;
 mod capacity;
 mod clashes;
 mod conflict;
@@ -78,7 +77,7 @@ mod repair_pins;
 #[cfg(test)]
 pub(crate) mod samples;
 mod schedule;
-mod size_classes;
+pub(crate) mod size_classes;
 mod sizes;
 mod solution;
 mod stages;

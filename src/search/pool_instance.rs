@@ -9,7 +9,7 @@ use crate::{
         ChunkId, Problem,
         constraints::{Pool, PoolId},
     },
-    search::{blocks::BlockPool, clashes::Clashes, time_buckets::TimeBuckets},
+    search::{clashes::Clashes, size_classes::OpenPool, time_buckets::TimeBuckets},
 };
 
 /// The structure that finds the boxes that are alive together.
@@ -48,8 +48,8 @@ pub(super) struct PoolInstance<'p> {
     pub(super) overlaps: OverlapFinder,
     /// By chunk: the groups of chunks kept apart that it is in.
     pub(super) groups: HashMap<ChunkId, Vec<usize>>,
-    /// The pool to pack in [blocks](super::blocks) if there is no time for more, if the problem allows that.
-    pub(super) block_pool: Option<BlockPool>,
+    /// The pool to plan in [size classes](super::size_classes) if there is no time for more, if the problem allows that.
+    pub(super) open_pool: Option<OpenPool>,
 }
 
 impl<'p> PoolInstance<'p> {
@@ -58,14 +58,14 @@ impl<'p> PoolInstance<'p> {
         Self::within(problem, &mut Budget::default())
     }
 
-    /// Prepares a problem. If the problem can be [packed in blocks](super::blocks) and the budget ends first, its
-    /// [`OverlapFinder`] is unknown; otherwise the budget is ignored.
+    /// Prepares a problem. If the problem can be planned in [size classes](super::size_classes) and the budget ends
+    /// first, its [`OverlapFinder`] is unknown; otherwise the budget is ignored.
     pub(super) fn within(problem: &'p Problem, budget: &mut Budget<'_>) -> Self {
         let bodies = problem.bodies();
         let boxes: Vec<_> = bodies.iter().map(|body| problem.boxes_of(body)).collect();
-        let block_pool = BlockPool::of(problem);
+        let open_pool = OpenPool::of(problem);
         let mut endless = Budget::default();
-        let budget = if block_pool.is_some() { budget } else { &mut endless };
+        let budget = if open_pool.is_some() { budget } else { &mut endless };
         let overlaps = OverlapFinder::within(&boxes, budget).unwrap_or(OverlapFinder::Unknown);
         let mut groups: HashMap<ChunkId, Vec<usize>> = HashMap::new();
         let apart = problem.constraints().map_or(&[][..], |constraints| &constraints.apart);
@@ -77,7 +77,7 @@ impl<'p> PoolInstance<'p> {
                 }
             }
         }
-        Self { problem, pools: problem.pools(), bodies, boxes, overlaps, groups, block_pool }
+        Self { problem, pools: problem.pools(), bodies, boxes, overlaps, groups, open_pool }
     }
 
     /// The groups of chunks kept apart.

@@ -64,11 +64,6 @@ impl<'a> PoolSpace<'a> {
         Self { instance, pool, taken, top, apart, cells, buffers, sum }
     }
 
-    /// The end of the highest taken byte.
-    pub(super) fn top(&self) -> Bytes {
-        self.top
-    }
-
     /// An offset at which a body lies above all that may be alive together with it.
     pub(super) fn top_over(&self, at: usize) -> Bytes {
         let boxes = &self.instance.boxes[at];

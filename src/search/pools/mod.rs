@@ -28,14 +28,13 @@ use crate::{
     Bytes, Limits, Observer, PlanError, Problem,
     plan::Layout,
     search::{
-        Stage,
-        blocks::{self, BlockPool},
-        first_fit,
+        Stage, first_fit,
         pool_instance::PoolInstance,
         pools::{
             around_pins::tighten, assign::Assignment, bins::Bin, pairwise::Pairwise,
             promote::promote,
         },
+        size_classes::OpenPool,
     },
 };
 
@@ -57,7 +56,7 @@ pub fn layout(
     limits: &Limits,
     observer: Observer<'_>,
 ) -> Result<Layout, PlanError> {
-    let mut monitor = blocks::monitor(problem, BlockPool::of(problem), limits, observer);
+    let mut monitor = OpenPool::monitor(OpenPool::of(problem), problem, limits, observer);
     let instance = PoolInstance::within(problem, &mut monitor.first_budget());
     let layout_of = |places: &[_]| Layout::from_bodies(problem, instance.bodies, places);
     let mut first = first_fit::packed(&instance, &mut monitor);
