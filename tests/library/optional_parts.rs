@@ -136,6 +136,21 @@ fn concat() -> (Problem, [ChunkId; 4]) {
     (problem.build().unwrap(), [a, b, c, d])
 }
 
+/// `top` can be written over `base` only if `inner`, a part of `base`, is written over `top` in the same step. Requests
+/// are accepted one by one, so the plan needs 16 bytes, not 12, and must not claim that no plan is smaller.
+#[test]
+fn requests_that_are_possible_only_together_leave_the_smallest_pool_open() {
+    let mut problem = Problem::builder();
+    let (top, base) = (problem.chunk(5..6, 4), problem.chunk(2..6, 12));
+    let inner = problem.chunk(5..6, 2);
+    problem.part(inner, base, 2).overwrite(top, base, 2).overwrite(inner, top, 0);
+    let problem = problem.build().unwrap();
+    let plan = Planner::new().plan(&problem).unwrap();
+    assert_eq!(verify(&problem, &plan), []);
+    let is_proven = plan.proven_optimal() && plan.scope() == Scope::AllChoices;
+    assert!(!is_proven || plan.pool_size() == 12, "{}", plan.pool_size());
+}
+
 #[test]
 fn files_say_which_parts_are_optional() {
     let (problem, [a, b, c, _]) = concat();

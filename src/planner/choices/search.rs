@@ -61,6 +61,7 @@ impl<'a> Search<'a> {
                 let wanted = runs.map_or(Wanted::Any, Wanted::OtherRuns);
                 let Some(trial) = self.lower(&given_up, grain, wanted)? else { continue };
                 runs = Some(trial.runs());
+                is_proven &= !trial.may_accept_more();
                 is_proven &= self.attempt(&trial, &given_up, best)?;
                 if trial.is_partial()
                     && let Some(trial) = self.lower(&given_up, grain, Wanted::Gathered)?

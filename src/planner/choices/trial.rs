@@ -6,7 +6,7 @@ use crate::{
     Bytes, InputRef, Limits, Plan, PlanError, Step,
     lower::{Lowered, LoweredPlace},
     planner::{Planner, Prepared},
-    problem::ChunkId,
+    problem::{ChunkId, RejectReason},
     sequence::TensorId,
 };
 
@@ -41,6 +41,14 @@ impl<'a> Trial<'a> {
     /// Returns whether some input is not inside the output that gathers it.
     pub(super) fn is_partial(&self) -> bool {
         self.0.is_partial
+    }
+
+    /// Returns whether several requests that are refused because of parts may be possible together.
+    pub(super) fn may_accept_more(&self) -> bool {
+        let problem = &self.0.lowered.problem;
+        let clashes =
+            || problem.refused().into_iter().filter(|(_, why)| *why == RejectReason::Clash);
+        !problem.parts().is_empty() && clashes().count() > 1
     }
 
     /// The number of runs that chunks consist of.
