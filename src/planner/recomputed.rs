@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use crate::{
     Bytes, Limits, OpSequence, Plan, PlanError, Planner,
-    recompute::{Curve, Recomputation, Recompute, Recomputed},
+    recompute::{Recomputation, Recompute, Recomputed},
     verify::verify,
 };
 
@@ -162,16 +162,17 @@ impl Planner<'_> {
         self.recomputation(capacity, limits).run(sequence, &flat.sequence)
     }
 
-    /// Searches for the recomputation at `points` capacities, spaced evenly from the least peak that is found to the
-    /// peak of the given sequence. The limits are for all of them together; the default effort is 1.25 times the effort
-    /// of one search.
+    /// Searches for the recomputation at `points` capacities, two at least, spaced evenly from the least peak that is
+    /// found to the peak of the given sequence. Returns the cheapest one for each, by rising capacity: the first has
+    /// the least peak, the last runs nothing twice, and a larger capacity never costs more. The limits are for all of
+    /// them together; the default effort is 1.25 times the effort of one search.
     ///
     /// ```
     /// use memplan::{Limits, Planner, networks};
     ///
     /// let sequence = networks::mobilenet_v2(1)?;
     /// let curve = Planner::new().recompute_curve(&sequence, 3, Limits::default())?;
-    /// let costs: Vec<u64> = curve.points.iter().map(|(_, found)| found.extra_cost).collect();
+    /// let costs: Vec<u64> = curve.iter().map(|found| found.extra_cost).collect();
     /// assert!(costs.is_sorted_by(|less, more| less >= more));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -184,7 +185,7 @@ impl Planner<'_> {
         sequence: &OpSequence,
         points: usize,
         limits: Limits,
-    ) -> Result<Curve, PlanError> {
+    ) -> Result<Vec<Recomputation>, PlanError> {
         let flat = self.flatten(sequence)?;
         self.recomputation(Bytes::MAX, limits).curve(sequence, &flat.sequence, points)
     }

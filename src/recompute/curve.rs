@@ -13,21 +13,6 @@ use crate::{
     },
 };
 
-/// The least recomputation found at many capacities.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Curve {
-    /// Capacities in bytes, ascending, each with the cheapest recomputation found for it. The first has the least peak
-    /// that was found, the last needs no recomputation. A larger capacity never costs more.
-    pub points: Vec<(Bytes, Recomputation)>,
-    /// The cost of the given sequence.
-    pub cost: u64,
-    /// The most bytes live at a step of the given sequence.
-    pub given_peak: Bytes,
-    /// A bound in bytes: no expanded sequence in the given order has a smaller peak.
-    pub peak_bound: Bytes,
-}
-
 /// The choice for a capacity, and the bound on its cost.
 struct Answer {
     capacity: Bytes,
@@ -42,7 +27,7 @@ impl Recompute<'_> {
         given: &OpSequence,
         flat: &OpSequence,
         points: usize,
-    ) -> Result<Curve, PlanError> {
+    ) -> Result<Vec<Recomputation>, PlanError> {
         let sequences = Sequences { given, flat };
         let model = self.model(sequences.given, sequences.flat)?;
         let given_peak = self.peak(sequences.flat)?;
@@ -82,10 +67,9 @@ impl Recompute<'_> {
         for Answer { capacity, choice, cost_bound } in answers {
             let found = self.found(&model, sequences, &choice, cost_bound)?;
             // The model's peak may differ slightly, so the peak after lowering decides.
-            points.push((capacity.max(found.peak), found));
+            points.push(Recomputation { capacity: capacity.max(found.peak), ..found });
         }
-        let cost = sequences.flat.operators().iter().map(|one| one.cost).sum();
-        Ok(Curve { points, cost, given_peak, peak_bound })
+        Ok(points)
     }
 }
 

@@ -40,6 +40,8 @@ pub struct Recomputation {
     pub sequence: OpSequence,
     /// The runs that are not at their own steps, in order: copies, and deferred operators.
     pub later: Vec<LaterRun>,
+    /// The most bytes that may be live at a step: the capacity that the search had.
+    pub capacity: Bytes,
     /// The cost of all copies, in the unit of [`Operator::cost`](crate::Operator::cost).
     pub extra_cost: u64,
     /// The cost of all operators and all copies.
@@ -61,6 +63,12 @@ impl Recomputation {
     /// The steps of the given sequence whose operators run twice, in the order of their copies.
     pub fn runs_twice(&self) -> impl Iterator<Item = usize> + '_ {
         self.later.iter().filter(|run| run.is_copy).map(|run| run.step)
+    }
+
+    /// The cost of all operators of the given sequence.
+    #[must_use]
+    pub const fn given_cost(&self) -> u64 {
+        self.cost - self.extra_cost
     }
 
     /// Returns whether no expanded sequence in the given order that is within the capacity costs less.
@@ -141,6 +149,7 @@ impl Recompute<'_> {
         Ok(Recomputation {
             sequence: expand(sequences.given, &later)?,
             later,
+            capacity: self.capacity,
             extra_cost,
             cost: model.cost.iter().sum::<u64>() + extra_cost,
             cost_bound: cost_bound.min(extra_cost),

@@ -47,7 +47,6 @@ mod sweep;
 #[cfg(test)]
 mod tests;
 
-pub use curve::Curve;
 pub use expand::{LaterRun, expand};
 #[cfg(feature = "onnx")]
 pub(crate) use expand::{Run, runs};

@@ -3,8 +3,7 @@
 use crate::{
     Bytes, OpSequence, Step,
     planner::RecomputedFit,
-    recompute::Curve,
-    recompute::Recomputed,
+    recompute::{Recomputation, Recomputed},
     report::{
         Size, count,
         fit::{hanging, line, name, text},
@@ -132,28 +131,30 @@ fn share(part: u64, whole: u64) -> String {
     format!("{:.1} %", 100.0 * part as f64 / whole.max(1) as f64)
 }
 
-/// Returns a table of a curve: the bytes alive, which can be given as a capacity, the extra cost, and the lower bound
-/// of that cost. Capacities with the same plan share a row, which shows the bound of the smallest of them.
+/// Returns a table of a [curve](crate::Planner::recompute_curve): the bytes alive, which can be given as a capacity,
+/// the extra cost, and the lower bound of that cost. Capacities with the same plan share a row, which shows the bound of
+/// the smallest of them. The text is empty if there are no points.
 #[must_use]
-pub fn recompute_curve(curve: &Curve) -> String {
+pub fn recompute_curve(curve: &[Recomputation]) -> String {
+    let Some(given) = curve.last() else { return String::new() };
     let line = |[alive, bytes, part, extra, cost, bound]: [String; 6]| {
         format!("{alive:>9}  {bytes:>13}  {part:>8}  {extra:>8}  {cost:>12}  {bound:>10}\n")
     };
     let heads = ["alive", "bytes", "of given", "extra", "extra cost", "bound"];
     let mut table = line(heads.map(str::to_owned));
-    let mut points: Vec<_> = curve.points.iter().map(|(_, found)| found).collect();
+    let mut points: Vec<_> = curve.iter().collect();
     points.dedup_by_key(|found| (found.peak, found.extra_cost));
     for found in points {
         table.push_str(&line([
             format!("{:#}", Size(found.peak)),
             found.peak.to_string(),
-            share(found.peak, curve.given_peak),
-            share(found.extra_cost, curve.cost),
+            share(found.peak, given.given_peak),
+            share(found.extra_cost, given.given_cost()),
             found.extra_cost.to_string(),
             found.cost_bound.to_string(),
         ]));
     }
-    let bound = Size(curve.peak_bound);
+    let bound = Size(given.peak_bound);
     table + &format!("every recomputation in this order has at least {bound} alive at once\n")
 }
 
@@ -200,17 +201,17 @@ pub fn recomputation_json(
     }
 }
 
-/// Returns a curve as JSON.
+/// Returns a [curve](crate::Planner::recompute_curve) as JSON; null if it has no points.
 #[cfg(feature = "files")]
 #[must_use]
-pub fn recompute_curve_json(curve: &Curve) -> serde_json::Value {
+pub fn recompute_curve_json(curve: &[Recomputation]) -> serde_json::Value {
     use serde_json::json;
+    let Some(given) = curve.last() else { return serde_json::Value::Null };
     let points: Vec<serde_json::Value> = curve
-        .points
         .iter()
-        .map(|(capacity, found)| {
+        .map(|found| {
             json!({
-                "capacity": capacity,
+                "capacity": found.capacity,
                 "peak": found.peak,
                 "extra_cost": found.extra_cost,
                 "cost_bound": found.cost_bound,
@@ -219,9 +220,9 @@ pub fn recompute_curve_json(curve: &Curve) -> serde_json::Value {
         .collect();
     json!({
         "format": "memplan-recompute-curve/1",
-        "given_peak": curve.given_peak,
-        "peak_bound": curve.peak_bound,
-        "cost": curve.cost,
+        "given_peak": given.given_peak,
+        "peak_bound": given.peak_bound,
+        "cost": given.given_cost(),
         "points": points,
     })
 }

@@ -80,18 +80,18 @@ fn curves_fall() {
         let step = random_step(&mut dice, 20);
         let curve =
             Planner::new().recompute_curve(&step, 8, Limits::default().nodes(40_000)).unwrap();
-        assert_eq!(curve.points.len(), 8);
-        for pair in curve.points.windows(2) {
-            assert!(pair[0].0 <= pair[1].0);
-            assert!(pair[0].1.extra_cost >= pair[1].1.extra_cost);
+        assert_eq!(curve.len(), 8);
+        for pair in curve.windows(2) {
+            assert!(pair[0].capacity <= pair[1].capacity);
+            assert!(pair[0].extra_cost >= pair[1].extra_cost);
         }
-        for (capacity, found) in &curve.points {
+        for found in &curve {
             assert_eq!(expansion::check(&step, &found.sequence), Ok(found.extra_cost));
-            assert!(found.peak <= *capacity);
+            assert!(found.peak <= found.capacity);
         }
-        let (_, last) = curve.points.last().unwrap();
-        assert_eq!((last.extra_cost, last.peak), (0, curve.given_peak));
-        assert!(curve.peak_bound <= curve.points[0].1.peak);
+        let last = curve.last().unwrap();
+        assert_eq!((last.extra_cost, last.peak), (0, last.given_peak));
+        assert!(last.peak_bound <= curve[0].peak);
     }
 }
 
@@ -109,9 +109,9 @@ fn real_steps_cost_no_more_than_the_stock_framework_and_uniform_checkpoints() {
         };
         let curve =
             Planner::new().recompute_curve(&step, 12, Limits::default().nodes(400_000)).unwrap();
-        for (capacity, found) in &curve.points {
-            if let Some(cost) = least(capacity.saturating_sub(SLACK)) {
-                let found = found.extra_cost;
+        for found in &curve {
+            if let Some(cost) = least(found.capacity.saturating_sub(SLACK)) {
+                let (capacity, found) = (found.capacity, found.extra_cost);
                 assert!(found <= cost, "{name} at {capacity}: {found} > {cost}");
             }
         }

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use crate::{
     Bytes,
-    recompute::Curve,
+    recompute::Recomputation,
     report::{
         Size,
         svg::{frame::Px, open},
@@ -22,25 +22,25 @@ const BOTTOM: f64 = 56.0;
 /// The number of parts into which grid lines divide each axis.
 const PARTS: u32 = 4;
 
-/// Draws the extra cost of a curve, as a part of the cost of the given sequence, against its peak, as a
-/// self-contained SVG.
+/// Draws the extra cost of a [curve](crate::Planner::recompute_curve), as a part of the cost of the given sequence,
+/// against its peak, as a self-contained SVG. The text is empty if there are fewer than two points.
 #[must_use]
-pub fn recompute_curve_svg(curve: &Curve) -> String {
-    let most = curve.points.iter().map(|(_, found)| found.extra_cost).max().unwrap_or(0);
-    let scale = Scale { peak: curve.given_peak.max(1), cost: most.max(1) };
-    let least = curve.points.first().map_or(curve.given_peak, |(_, found)| found.peak);
+pub fn recompute_curve_svg(curve: &[Recomputation]) -> String {
+    let [first, .., given] = curve else { return String::new() };
+    let most = curve.iter().map(|found| found.extra_cost).max().unwrap_or(0);
+    let scale = Scale { peak: given.given_peak.max(1), cost: most.max(1) };
     let description = format!(
         "From {} without recomputation down to {}; no recomputation in this order has less than {} alive at once.",
-        Size(curve.given_peak),
-        Size(least),
-        Size(curve.peak_bound)
+        Size(given.given_peak),
+        Size(first.peak),
+        Size(given.peak_bound)
     );
     let mut svg = String::new();
     let title = "Extra cost of recomputation";
     open(&mut svg, WIDTH, HEIGHT, title, &description);
     let _ = writeln!(svg, "<text class=\"head\" x=\"16\" y=\"24\">{title}</text>");
-    scale.draw_axes(&mut svg, curve.cost);
-    let bound = scale.x(curve.peak_bound);
+    scale.draw_axes(&mut svg, given.given_cost());
+    let bound = scale.x(given.peak_bound);
     let _ = writeln!(
         svg,
         "<path class=\"bound\" d=\"M{0} {1}V{2}\"/>",
@@ -49,13 +49,13 @@ pub fn recompute_curve_svg(curve: &Curve) -> String {
         Px(HEIGHT - BOTTOM)
     );
     let mut path = String::new();
-    for (at, (_, found)) in curve.points.iter().enumerate() {
+    for (at, found) in curve.iter().enumerate() {
         let letter = if at == 0 { 'M' } else { 'L' };
         let (x, y) = (scale.x(found.peak), scale.y(found.extra_cost));
         let _ = write!(path, "{letter}{} {}", Px(x), Px(y));
     }
     let _ = writeln!(svg, "<path class=\"live\" d=\"{path}\"/>");
-    for (_, found) in &curve.points {
+    for found in curve {
         let (x, y) = (scale.x(found.peak), scale.y(found.extra_cost));
         let _ = writeln!(
             svg,
@@ -63,7 +63,7 @@ pub fn recompute_curve_svg(curve: &Curve) -> String {
             Px(x),
             Px(y),
             Size(found.peak),
-            percent(found.extra_cost, curve.cost),
+            percent(found.extra_cost, given.given_cost()),
         );
     }
     svg.push_str("</svg>\n");

@@ -105,14 +105,18 @@ fn print_curve(
     let curve = Planner::new().recompute_curve(sequence, points, limits);
     let curve = curve.map_err(|error| error.to_string())?;
     let seconds = start.elapsed().as_secs_f64();
-    println!(
-        "{file}: peak {}, bound {}, cost {}, seconds {seconds:.2}",
-        curve.given_peak, curve.peak_bound, curve.cost
-    );
-    for (capacity, found) in &curve.points {
+    if let Some(last) = curve.last() {
         println!(
-            "  {capacity} extra {} bound {} peak {}",
-            found.extra_cost, found.cost_bound, found.peak
+            "{file}: peak {}, bound {}, cost {}, seconds {seconds:.2}",
+            last.given_peak,
+            last.peak_bound,
+            last.given_cost()
+        );
+    }
+    for found in &curve {
+        println!(
+            "  {} extra {} bound {} peak {}",
+            found.capacity, found.extra_cost, found.cost_bound, found.peak
         );
     }
     Ok(())
