@@ -66,10 +66,7 @@ fn check_csv(plan: &Plan, input: &Input, is_csv: bool, path: Option<&Path>) -> R
         (plan.pools().iter().any(|pool| pool.largest.is_some()), "the buffers of the pool"),
         (matches!(input, Input::Sequence(sequence) if on_streams(sequence)), "times on streams"),
         (!plan.dims().is_empty(), "the sizes that it holds for"),
-        (
-            is_sequence && !plan.windows().is_empty(),
-            "the bytes that a chunk needs in part of its life",
-        ),
+        (is_sequence && plan.has_windows(), "the bytes that a chunk needs in part of its life"),
         (is_sequence && !plan.parts().is_empty(), "the chunks that lie inside others"),
     ];
     match missing.into_iter().find(|(is_needed, _)| is_csv && *is_needed) {

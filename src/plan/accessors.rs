@@ -4,10 +4,7 @@ use std::{collections::BTreeMap, ops::Range};
 
 use crate::{
     Bytes, Step, Strategy,
-    plan::{
-        Plan, PlannedBody, PlannedChunk, PlannedPart, PlannedPool, PlannedTensor, PlannedWindow,
-        Scope,
-    },
+    plan::{Plan, PlannedBody, PlannedChunk, PlannedPart, PlannedPool, PlannedTensor, Scope},
     sequence::DimRange,
 };
 
@@ -146,12 +143,6 @@ impl Plan {
         self.parts.as_slice()
     }
 
-    /// The steps in which chunks need only some of their bytes, by chunk and then by step.
-    #[must_use]
-    pub const fn windows(&self) -> &[PlannedWindow] {
-        self.windows.as_slice()
-    }
-
     /// The chunks whose places the problem or the caller gives, by their places in [`Plan::chunks`], ascending.
     #[must_use]
     pub const fn pinned(&self) -> &[usize] {
@@ -238,7 +229,6 @@ fields_mut! {
     bodies_mut: bodies, Vec<PlannedBody>;
     pools_mut: pools, Vec<PlannedPool>;
     parts_mut: parts, Vec<PlannedPart>;
-    windows_mut: windows, Vec<PlannedWindow>;
     pinned_mut: pinned, Vec<usize>;
     reserved_mut: reserved, Vec<(usize, Range<Bytes>)>;
 }

@@ -34,7 +34,7 @@ pub use pools::{PlannedPart, PlannedPool};
 #[cfg(any(feature = "serde", feature = "tflite"))]
 pub use runtime_memory::ArenaEntry;
 pub use scope::Scope;
-pub use windows::PlannedWindow;
+pub(crate) use windows::PlannedWindow;
 
 use std::{collections::BTreeMap, ops::Range};
 

@@ -1,7 +1,7 @@
 //! Data of the problem that a plan repeats, so that pictures can be drawn from the plan alone: windows and holes,
 //! pinned chunks and reserved ranges.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, ops::Range};
 
 use crate::{
     Bytes, Plan, Problem, Step,
@@ -10,21 +10,50 @@ use crate::{
 
 /// Steps in which a chunk needs only some of its bytes, or none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[non_exhaustive]
-pub struct PlannedWindow {
+pub(crate) struct PlannedWindow {
     /// The chunk, by its place in [`Plan::chunks`].
-    pub chunk: usize,
+    pub(crate) chunk: usize,
     /// The first of the steps.
-    pub begin: Step,
+    pub(crate) begin: Step,
     /// The step after the last.
-    pub end: Step,
+    pub(crate) end: Step,
     /// The lowest byte that it needs, from its start.
-    pub low: Bytes,
+    pub(crate) low: Bytes,
     /// The byte after the highest; the same as `low` in a hole, where it needs none.
-    pub high: Bytes,
+    pub(crate) high: Bytes,
 }
 
 impl Plan {
+    /// The steps in which a chunk needs only some of its bytes, each with these bytes, from the start of the chunk; no
+    /// bytes in a hole. In the other steps, it needs all its bytes. The chunk is given by its place in
+    /// [`Plan::chunks`].
+    pub fn windows(&self, chunk: usize) -> impl Iterator<Item = (Range<Step>, Range<Bytes>)> + '_ {
+        let windows = self.windows_of(chunk).iter();
+        windows.map(|window| (window.begin..window.end, window.low..window.high))
+    }
+
+    /// Returns whether a chunk needs only some of its bytes in some steps.
+    #[must_use]
+    pub const fn has_windows(&self) -> bool {
+        !self.windows.is_empty()
+    }
+
+    /// Replaces the windows of all chunks. Tests spoil plans with it; it is not part of the public interface.
+    #[doc(hidden)]
+    pub fn set_windows(
+        &mut self,
+        windows: impl IntoIterator<Item = (usize, Range<Step>, Range<Bytes>)>,
+    ) {
+        let window = |(chunk, steps, bytes): (usize, Range<Step>, Range<Bytes>)| PlannedWindow {
+            chunk,
+            begin: steps.start,
+            end: steps.end,
+            low: bytes.start,
+            high: bytes.end,
+        };
+        self.windows = windows.into_iter().map(window).collect();
+    }
+
     /// Copies the holes, windows, pins and reserved ranges of the problem that this is a plan of.
     pub(super) fn with_windows(self, problem: &Problem) -> Self {
         let Some(constraints) = problem.constraints() else { return self };

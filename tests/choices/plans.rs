@@ -76,8 +76,10 @@ pub fn kept(case: &Case, model: &Model, plan: &Plan) -> Vec<Steps> {
             of_chunks[chunk] |= model.or_first(model.uses(id, |_| false), id);
         }
     }
-    for window in plan.windows() {
-        of_chunks[window.chunk] = 0;
+    for (at, of_chunk) in of_chunks.iter_mut().enumerate() {
+        if plan.windows(at).next().is_some() {
+            *of_chunk = 0;
+        }
     }
     for chunk in plan.chunks() {
         let step = chunk.begin as usize;

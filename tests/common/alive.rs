@@ -57,11 +57,10 @@ fn needs(plan: &Plan, step: u64) -> Vec<(u64, u64)> {
             continue;
         }
         let mut own = Vec::new();
-        let windows = plan.windows().iter();
-        let windows = windows.filter(|w| w.chunk == at && w.begin <= step && step < w.end);
+        let windows = plan.windows(at).filter(|(steps, _)| steps.contains(&step));
         let windows: Vec<_> = windows.collect();
-        for window in windows.iter().filter(|window| window.low < window.high) {
-            let (low, high) = (chunk.offset + window.low, chunk.offset + window.high);
+        for (_, bytes) in windows.iter().filter(|(_, bytes)| !bytes.is_empty()) {
+            let (low, high) = (chunk.offset + bytes.start, chunk.offset + bytes.end);
             own.push((low, high + plan.padding()));
         }
         if windows.is_empty() {

@@ -133,12 +133,12 @@ const E: usize = 9;
 #[case::repeated_part(|p: &mut Plan| { let part: PlannedPart = p.parts()[0]; p.parts_mut().push(part); },
     "'p as a part of w' is in the plan twice")]
 #[case::no_such_part(|p: &mut Plan| p.parts_mut()[0].chunk = 10, "'w' refers to a chunk that the plan does not list")]
-#[case::longer_hole(|p: &mut Plan| p.windows_mut()[0].end = 5,
+#[case::longer_hole(|p: &mut Plan| p.set_windows([(H, 3..5, 0..0)]),
     "the holes and windows that the plan lists for 'h' are not those of the problem")]
-#[case::hole_of_another(|p: &mut Plan| p.windows_mut()[0].chunk = S,
+#[case::hole_of_another(|p: &mut Plan| p.set_windows([(S, 3..4, 0..0)]),
     "the holes and windows that the plan lists for 's' are not those of the problem")]
-#[case::hole_of_none(|p: &mut Plan| p.windows_mut()[0].chunk = 10, "'a window' refers to a chunk that the plan does not list")]
-#[case::no_windows(|p: &mut Plan| p.windows_mut().clear(),
+#[case::hole_of_none(|p: &mut Plan| p.set_windows([(10, 3..4, 0..0)]), "'a window' refers to a chunk that the plan does not list")]
+#[case::no_windows(|p: &mut Plan| p.set_windows([]),
     "the holes and windows that the plan lists for 'h' are not those of the problem")]
 #[case::missing_pin(|p: &mut Plan| p.pinned_mut().clear(), "'n' is pinned, but the plan does not say so")]
 #[case::repeated_pin(|p: &mut Plan| p.pinned_mut().push(N), "'the pin of n' is in the plan twice")]
