@@ -6,7 +6,7 @@
 //! the plan without trusting any planner.
 //!
 //! ```text
-//! OpSequence --lower--> Problem --planner--> Layout --> Plan --> verify, report
+//! OpSequence --lower--> Problem --planner--> Plan --> verify, report
 //! ```
 //!
 //! ```
@@ -82,7 +82,6 @@ pub use input::{Input, InputRef};
 pub use limits::{Limits, Observer, Progress};
 pub use plan::{
     error::PlanError,
-    layout::Layout,
     placement::Placement,
     planned::{Plan, PlannedBody, PlannedChunk, PlannedLink, PlannedTensor, TensorPlace},
     step_memory::{InputMemory, OutputMemory, StepMemory},

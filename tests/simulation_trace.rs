@@ -8,7 +8,10 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use memplan::{Limits, Observer, Problem, Strategy};
+use memplan::{
+    Problem, Strategy,
+    search::{Limits, Observer, lay_out},
+};
 use tracing::{
     Level, Metadata, Subscriber,
     field::{Field, Visit},
@@ -66,7 +69,7 @@ fn every_event_is_traced_with_its_chunk() {
     problem.overwrite(b, a, 0);
     let problem = problem.build().unwrap();
     let traces = Arc::new(Traces(Mutex::default()));
-    let layout = || Strategy::Pushdown.layout(&problem, &Limits::default(), Observer::default());
+    let layout = || lay_out(Strategy::Pushdown, &problem, &Limits::default(), Observer::default());
     tracing::subscriber::with_default(Arc::clone(&traces), layout).unwrap();
     let traced = traces.0.lock().unwrap();
     let events = traced.iter().map(|line| line.trim_end());

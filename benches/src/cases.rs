@@ -3,10 +3,11 @@
 use std::fs;
 
 use memplan::{
-    Input, Limits, Observer, OpSequence, Plan, Planner, Problem, Strategy,
+    Input, OpSequence, Plan, Planner, Problem, Strategy,
     import::{Format, ImportOptions, read_input},
     lower::{LoweringOptions, lower},
     networks,
+    search::{Limits, Observer, lay_out},
     verify::verify,
 };
 
@@ -72,9 +73,10 @@ impl Prepared<'_> {
             },
             Self::Lower(sequence) => lower(sequence, LoweringOptions::default())
                 .map_or(0, |lowered| lowered.problem.len() as u64),
-            Self::Layout(problem) => Strategy::Pushdown
-                .layout(problem, &Limits::default(), Observer::default())
-                .map_or(0, |layout| layout.offsets.len() as u64),
+            Self::Layout(problem) => {
+                lay_out(Strategy::Pushdown, problem, &Limits::default(), Observer::default())
+                    .map_or(0, |layout| layout.offsets.len() as u64)
+            }
             Self::Bound(problem) => problem.lower_bound(),
             Self::Verify(problem, plan) => verify(*problem, plan).len() as u64,
         })

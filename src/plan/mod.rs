@@ -1,8 +1,8 @@
 //! The plan: the result that a framework uses.
 //!
 //! The root of the crate has the types that every user of a plan meets: [`Plan`] with its chunks, tensors and bodies,
-//! [`PlanError`](crate::PlanError), [`Layout`], and [`Placement`](crate::Placement) with the memory of each step. This
-//! module has what only some plans have.
+//! [`PlanError`](crate::PlanError), and [`Placement`](crate::Placement) with the memory of each step. This module has
+//! what only some plans have.
 
 mod accessors;
 mod copies;

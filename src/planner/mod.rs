@@ -26,10 +26,10 @@ pub use reordered::ReorderedPlan;
 pub(crate) use traffic_baseline::TrafficReference;
 
 use crate::{
-    Bytes, InputRef, Layout, Limits, Observer, OpSequence, Plan, PlanError, PlannedChunk, Problem,
+    Bytes, InputRef, Limits, Observer, OpSequence, Plan, PlanError, PlannedChunk, Problem,
     ProblemError, SequenceError, Strategy,
     lower::{self, Grain, Lowered, LoweringOptions, Placing, lower_apart},
-    plan::{PlannedBody, Scope},
+    plan::{Layout, PlannedBody, Scope},
     planner::{
         bodies::Flattened,
         choices::{Choices, Source},

@@ -26,7 +26,7 @@ impl Strategy {
     ///
     /// If the strategy does not support a feature of the problem, or is not anytime and was cancelled or
     /// out of time before it had a layout.
-    pub fn layout(
+    pub(crate) fn layout(
         self,
         problem: &Problem,
         limits: &Limits,

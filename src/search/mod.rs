@@ -87,8 +87,8 @@ mod time_bucket_space;
 mod time_buckets;
 mod under_way;
 
-use crate::{Bytes, Problem, monitor::Monitor, plan::Layout};
-pub use crate::{Limits, Observer, Progress};
+use crate::{Bytes, PlanError, Problem, Strategy, monitor::Monitor};
+pub use crate::{Limits, Observer, Progress, plan::layout::Layout};
 pub use capacity::{Fit, fits};
 pub use conflict::{Conflict, conflict};
 pub(crate) use first_layout::conflicts;
@@ -100,6 +100,22 @@ pub use solution::Solution;
 pub use stages::{Stage, Without};
 pub(crate) use state::occupancy::Occupancy;
 use under_way::Search;
+
+/// Chooses an offset for every chunk by a strategy. The same problem always gets the same layout, unless a time limit or
+/// a cancellation ends the search.
+///
+/// # Errors
+///
+/// If the strategy does not support a feature of the problem, or is not [anytime](Strategy::is_anytime) and was
+/// cancelled or out of time before it had a layout.
+pub fn lay_out(
+    strategy: Strategy,
+    problem: &Problem,
+    limits: &Limits,
+    observer: Observer<'_>,
+) -> Result<Layout, PlanError> {
+    strategy.layout(problem, limits, observer)
+}
 
 /// Searches for the smallest pool within limits; [`optimize`] reports more.
 #[must_use]

@@ -1,6 +1,6 @@
 //! Constraints that bind nothing: each variant of a problem has the same plans as the problem itself.
 
-use memplan::{Layout, Problem};
+use memplan::{Problem, search::Layout};
 use serde_json::{Value, json};
 
 /// The variants of a problem without constraints, by name. One pins a chunk where a layout puts it.

@@ -1,14 +1,14 @@
 //! Problems to plan, and a check of layouts.
 
 use memplan::{
-    Bytes, Layout, Problem, Strategy,
+    Bytes, Problem, Strategy,
     problem::ChunkId,
-    search::{Limits, Observer},
+    search::{self, Layout, Limits, Observer},
 };
 
 /// Plans with a strategy and the default limits.
 pub fn layout(strategy: Strategy, problem: &Problem) -> Layout {
-    strategy.layout(problem, &Limits::default(), Observer::default()).unwrap()
+    search::lay_out(strategy, problem, &Limits::default(), Observer::default()).unwrap()
 }
 
 /// The problem without the overwrites that a layout does without: only `best` may, and only where none is required.

@@ -2,7 +2,9 @@
 
 use crate::common::problems::{as_laid_out, layout, wrong};
 use arbitrary::{Arbitrary, Unstructured};
-use memplan::{Layout, OpSequence, Operator, Output, Planner, Problem, Strategy, problem::ChunkId};
+use memplan::{
+    OpSequence, Operator, Output, Planner, Problem, Strategy, problem::ChunkId, search::Layout,
+};
 use rstest::rstest;
 
 /// A few dozen chunks, some of them long chains, in few steps, so that many are alive at once.

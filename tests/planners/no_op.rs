@@ -6,9 +6,9 @@ use std::{
 };
 
 use memplan::{
-    Bytes, InputRef, Layout, Problem, Strategy,
+    Bytes, InputRef, Problem, Strategy,
     lower::{LoweringOptions, lower},
-    search::{Limits, Observer, Progress},
+    search::{Layout, Limits, Observer, Progress, lay_out},
 };
 
 use crate::{
@@ -61,7 +61,7 @@ fn plan(problem: &Problem) -> (Layout, Found) {
     };
     let observer = Observer::default().progress(&count);
     let limits = Limits::default().nodes(NODES);
-    let layout = Strategy::Best.layout(problem, &limits, observer).unwrap();
+    let layout = lay_out(Strategy::Best, problem, &limits, observer).unwrap();
     let (ended, last) = nodes.into_inner().unwrap();
     let pool = layout.pool_size(problem);
     let bound = problem.lower_bound().max(layout.lower_bound);

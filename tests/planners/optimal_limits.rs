@@ -10,10 +10,10 @@ use std::{
 
 use crate::{common::constraints::Dice, hard, tilings};
 use memplan::{
-    Bytes, Layout, Planner, Problem, Strategy,
+    Bytes, Planner, Problem, Strategy,
     problem::{ChunkId, Pool, PoolId, ProblemBuilder},
     report,
-    search::{Fit, Limits, Observer, Progress, conflict, fits, optimize},
+    search::{Fit, Layout, Limits, Observer, Progress, conflict, fits, lay_out, optimize},
     verify::verify,
 };
 use rstest::rstest;
@@ -27,7 +27,7 @@ fn problem(chunks: Vec<(u64, u64, u64)>) -> Problem {
 }
 
 fn pushdown(problem: &Problem) -> Layout {
-    Strategy::Pushdown.layout(problem, &Limits::default(), Observer::default()).unwrap()
+    lay_out(Strategy::Pushdown, problem, &Limits::default(), Observer::default()).unwrap()
 }
 
 fn flat() -> Problem {

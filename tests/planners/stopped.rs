@@ -8,7 +8,7 @@ use std::{
 use crate::hard;
 use memplan::{
     Limits, Observer, OpSequence, Operator, Output, PlanError, Planner, Problem, Progress,
-    Strategy, planner::Comparison, verify::verify,
+    Strategy, planner::Comparison, search::lay_out, verify::verify,
 };
 use rstest::rstest;
 
@@ -65,7 +65,8 @@ fn streams_are_put_in_one_line_within_the_limit() {
         problem.clocks(chunk, clock(at), clock(at + 2), (at % 2) as usize);
     }
     let problem = problem.build().unwrap();
-    let plan = |strategy: Strategy, limits| strategy.layout(&problem, &limits, Observer::default());
+    let plan =
+        |strategy: Strategy, limits| lay_out(strategy, &problem, &limits, Observer::default());
     // The second one has nothing else to do that takes time.
     let strategies = [Strategy::BestFit, Strategy::Naive];
     for strategy in strategies {

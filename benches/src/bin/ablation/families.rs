@@ -11,11 +11,11 @@ use std::fs;
 
 use chains::Numbers;
 use memplan::{
-    Bytes, Input, Limits, Observer, Problem, Step, Strategy,
+    Bytes, Input, Problem, Step, Strategy,
     import::{Format, ImportOptions, read_input},
     lower::{LoweringOptions, lower},
     problem::{Pool, PoolId, ProblemBuilder},
-    search::{Stage, Without},
+    search::{Limits, Observer, Stage, Without, lay_out},
 };
 use tilings::{guillotine, pinwheel};
 
@@ -101,7 +101,7 @@ fn resized(problem: &Problem, size: &mut dyn FnMut(Bytes) -> Bytes) -> Problem {
 fn pinned(problem: &Problem, one_in: u64, seed: u64) -> Problem {
     let mut limits = Limits::default();
     limits.without = Without::stage(Stage::BodyOrders);
-    let plan = Strategy::Best.layout(problem, &limits, Observer::default());
+    let plan = lay_out(Strategy::Best, problem, &limits, Observer::default());
     let plan = plan.unwrap_or_else(|error| panic!("a problem without constraints: {error}"));
     let mut numbers = Numbers(seed);
     built(|builder| {

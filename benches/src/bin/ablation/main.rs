@@ -13,7 +13,7 @@ use std::{process::ExitCode, sync::Mutex};
 use families::Family;
 use memplan::{
     Problem, Strategy,
-    search::{Limits, Observer, Progress, Stage, Without},
+    search::{Limits, Observer, Progress, Stage, Without, lay_out},
 };
 
 /// What a search found, and how much it searched for that.
@@ -38,7 +38,7 @@ impl Found {
                 nodes.1 = progress.nodes;
             }
         };
-        let layout = Strategy::Best.layout(problem, limits, Observer::default().progress(&count));
+        let layout = lay_out(Strategy::Best, problem, limits, Observer::default().progress(&count));
         let (ended, last) = nodes.lock().map_or((0, 0), |nodes| *nodes);
         let Ok(layout) = layout else {
             return Self { objective: vec![u128::MAX], is_proven: false, nodes: ended + last };
