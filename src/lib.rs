@@ -79,7 +79,8 @@ mod strategy;
 pub mod verify;
 
 pub use input::{Input, InputRef};
-pub use limits::{Limits, Observer, Progress};
+pub(crate) use limits::Observer;
+pub use limits::{Limits, Progress};
 pub use plan::{
     error::PlanError,
     placement::Placement,

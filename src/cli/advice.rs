@@ -28,9 +28,7 @@ pub(crate) fn advice(
     }
     let planner = args.planning.planner(&args.reading, input, path);
     let failed = |error: PlanError| wrong(path, error);
-    let found = searching(None, |observer| {
-        report::advice(sequence, plan, &planner.clone().observer(observer))
-    });
+    let found = searching(None, &planner, |planner| report::advice(sequence, plan, planner));
     let mut found = found.map_err(failed)?;
     // A new order is one of the operators as they are read now.
     if let (Some(path), false) = (path.filter(|path| path.is_file()), args.reorder) {

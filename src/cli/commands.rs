@@ -12,7 +12,7 @@ use memplan::{
     export,
     import::Format,
     plan::ArenaEntry,
-    planner::{self, ReorderedPlan},
+    planner::ReorderedPlan,
     problem::Pool,
     report::{self, Size},
 };
@@ -485,9 +485,8 @@ fn explain_capacity(
     let problem = placed(input, file, &args.reading, &args.planning.placing).ok();
     let problem = problem.filter(|problem| !has_gathers && problem.feature().is_none());
     let found = problem.as_ref().and_then(|problem| {
-        searching(Some(capacity), |observer| {
-            planner::conflict(problem, capacity, &limits, observer)
-        })
+        let planner = Planner::new().limits(limits);
+        searching(Some(capacity), &planner, |planner| planner.conflict(problem, capacity))
     });
     if let Some((problem, conflict)) = problem.zip(found) {
         let steps = sequence_of(input);

@@ -71,7 +71,7 @@ fn compare_one(
     let limits = args.searching.limits();
     let planner = args.placing.planner(&args.reading, &input, Some(path));
     let planner = planner.lowering(args.reading.lowering()).limits(limits);
-    let comparison = searching(None, |observer| planner.clone().observer(observer).compare(&input));
+    let comparison = searching(None, &planner, |planner| planner.compare(&input));
     if is_interrupted() {
         note("interrupted: the strategies that had not ended stop, or show their best plan so far");
     }

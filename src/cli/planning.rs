@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use memplan::{
-    Bytes, Input, InputRef, Observer, OpSequence, Plan, PlanError, Planner, Problem, Strategy,
+    Bytes, Input, InputRef, OpSequence, Plan, PlanError, Planner, Problem, Strategy,
     import::recording::Recording, lower::LoweringOptions, networks, report,
 };
 
@@ -187,9 +187,8 @@ pub(crate) fn make_plan(
     strategy: Strategy,
     planner: &Planner<'_>,
 ) -> Result<Plan, Failure> {
-    let plan = |observer: Observer<'_>| planner.clone().observer(observer).plan(input);
-    let plan =
-        if strategy.is_anytime() { searching(None, plan) } else { plan(Observer::default()) };
+    let plan = |planner: &Planner<'_>| planner.plan(input);
+    let plan = if strategy.is_anytime() { searching(None, planner, plan) } else { plan(planner) };
     let plan = plan.map_err(|error| unplanned(path, &error))?;
     if is_interrupted() && !plan.proven_optimal() {
         note("interrupted: this is the best plan so far; it is not proven minimal");
@@ -206,8 +205,8 @@ pub(crate) fn fit(
     capacity: Bytes,
 ) -> Result<Plan, Failure> {
     let planner = planning.planner(reading, input, path);
-    let fit = |observer: Observer<'_>| planner.clone().observer(observer).fit(input, capacity);
+    let fit = |planner: &Planner<'_>| planner.fit(input, capacity);
     let is_anytime = planning.strategy.is_anytime();
-    let fit = if is_anytime { searching(Some(capacity), fit) } else { fit(Observer::default()) };
+    let fit = if is_anytime { searching(Some(capacity), &planner, fit) } else { fit(&planner) };
     fit.map_err(|error| unplanned(path, &error))
 }

@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use memplan::{Bytes, Observer, Progress, report::Size};
+use memplan::{Bytes, Planner, Progress, report::Size};
 
 use crate::{interrupt, is_quiet};
 
@@ -15,20 +15,24 @@ const PATIENCE: Duration = Duration::from_millis(500);
 
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// Runs a search that Ctrl-C ends early and that shows its progress if there is a terminal. With a
+/// Runs a search of a planner that Ctrl-C ends early and that shows its progress if there is a terminal. With a
 /// capacity, the search decides whether a plan fits.
-pub(crate) fn searching<T>(capacity: Option<Bytes>, search: impl FnOnce(Observer<'_>) -> T) -> T {
+pub(crate) fn searching<T>(
+    capacity: Option<Bytes>,
+    planner: &Planner<'_>,
+    search: impl FnOnce(&Planner<'_>) -> T,
+) -> T {
     let start = Instant::now();
     let line = Mutex::new(Line { began: start, nodes: 0, written: None });
     let show = |progress: &Progress| {
         let mut line = line.lock().unwrap_or_else(PoisonError::into_inner);
         line.show(progress, start, capacity);
     };
-    let mut observer = Observer::default().cancel(interrupt::asked());
+    let mut planner = planner.clone().cancel(interrupt::asked());
     if io::stderr().is_terminal() && !is_quiet() {
-        observer = observer.progress(&show);
+        planner = planner.progress(&show);
     }
-    let found = interrupt::finishing(|| search(observer));
+    let found = interrupt::finishing(|| search(&planner));
     if line.into_inner().is_ok_and(|line| line.written.is_some()) {
         let _ = write!(io::stderr(), "\r\x1b[K");
     }

@@ -126,8 +126,7 @@ fn fit(
     let path = &*args.input;
     let sequence = &step.sequence;
     let orders = args.reorder.then(order::default_limits);
-    let found = searching(Some(capacity), |observer| {
-        let planner = planner.clone().observer(observer);
+    let found = searching(Some(capacity), planner, |planner| {
         planner.plan_recomputed(sequence, capacity, args.limits(), orders)
     });
     let found = found.map_err(|error| wrong(Some(path), error))?;
@@ -172,8 +171,7 @@ fn curve(
     points: u16,
 ) -> Result<Verdict, Failure> {
     let path = &*args.input;
-    let curve = searching(None, |observer| {
-        let planner = planner.clone().observer(observer);
+    let curve = searching(None, planner, |planner| {
         planner.recompute_curve(sequence, usize::from(points), args.limits())
     });
     let curve = curve.map_err(|error| wrong(Some(path), error))?;

@@ -214,9 +214,7 @@ pub(crate) fn look(
     limits: Limits,
 ) -> Result<ReorderedPlan, Failure> {
     let Input::Sequence(sequence) = input else { return Err(no_operators(path)) };
-    let found = searching(None, |observer| {
-        planner.clone().observer(observer).plan_reordered(sequence, limits)
-    });
+    let found = searching(None, planner, |planner| planner.plan_reordered(sequence, limits));
     let found = found.map_err(|error| wrong(path, error))?;
     if is_interrupted() && !found.reordered.is_proven() {
         note("interrupted: this is the best order so far; it is not proven the best");

@@ -10,7 +10,7 @@ use crate::{
     lower::Lowered,
     plan::{Layout, Scope},
     planner::{Planner, choices, passes::in_passes},
-    search::{self, Fit, Limits, Observer, best, relaxed::Relaxed},
+    search::{self, Conflict, Fit, Limits, Observer, best, relaxed::Relaxed},
 };
 
 impl Plan {
@@ -31,6 +31,14 @@ impl Plan {
 }
 
 impl Planner<'_> {
+    /// Searches for an irreducible set of chains that cannot fit together into `capacity` bytes. `None` if the problem
+    /// fits, or if the limits do not suffice to decide. Each decision of the reduction may use all nodes of the limits;
+    /// their time applies to all of them together. The problem is taken as it is, with its own alignment and padding.
+    #[must_use]
+    pub fn conflict(&self, problem: &Problem, capacity: Bytes) -> Option<Conflict> {
+        search::conflict(problem, capacity, &self.limits, self.observer)
+    }
+
     /// Decides whether the input fits into a pool of `capacity` bytes; [`Plan::fits`] has the answer.
     /// [`Strategy::Best`] and [`Strategy::Optimal`] search for a plan that fits or a proof that none exists, within the
     /// limits; the other strategies plan as usual. The pool of a plan that fits need not be the smallest. If the answer

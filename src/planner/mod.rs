@@ -14,11 +14,14 @@ mod run;
 mod stored;
 mod traffic_baseline;
 
-use std::time::{Duration, Instant};
+use std::{
+    sync::atomic::AtomicBool,
+    time::{Duration, Instant},
+};
 
 use tracing::{debug, info};
 
-pub use crate::search::{Conflict, conflict};
+pub use crate::search::Conflict;
 pub use cache::PlanCache;
 pub use compare::{Comparison, Measurement};
 pub use recomputed::RecomputedFit;
@@ -27,7 +30,7 @@ pub(crate) use traffic_baseline::TrafficReference;
 
 use crate::{
     Bytes, InputRef, Limits, Observer, OpSequence, Plan, PlanError, PlannedChunk, Problem,
-    ProblemError, SequenceError, Strategy,
+    ProblemError, Progress, SequenceError, Strategy,
     lower::{self, Grain, Lowered, LoweringOptions, Placing, lower_apart},
     plan::{Layout, PlannedBody, Scope},
     planner::{
@@ -266,14 +269,13 @@ impl<'a> Planner<'a> {
         self
     }
 
-    /// Reports the progress of strategies that search, and lets the caller cancel any strategy. Soon after a
-    /// cancellation, [anytime strategies](Strategy::is_anytime) return their best plan so far; the others
-    /// fail with [`PlanError::Cancelled`].
+    /// Ends planning soon after the flag is set, with any strategy. [Anytime strategies](Strategy::is_anytime) then
+    /// return their best plan so far; the others fail with [`PlanError::Cancelled`].
     ///
     /// ```
     /// use std::{sync::atomic::AtomicBool, time::Duration};
     ///
-    /// use memplan::{Limits, Observer, Planner, Strategy, networks};
+    /// use memplan::{Limits, Planner, Strategy, networks};
     ///
     /// // Another thread or a signal handler can set this flag.
     /// let cancel = AtomicBool::new(false);
@@ -281,14 +283,23 @@ impl<'a> Planner<'a> {
     /// let plan = Planner::new()
     ///     .strategy(Strategy::Optimal)
     ///     .limits(Limits::default().nodes(u64::MAX).time(Duration::from_secs(60)))
-    ///     .observer(Observer::default().cancel(&cancel).progress(&progress))
+    ///     .cancel(&cancel)
+    ///     .progress(&progress)
     ///     .plan(&networks::mobilenet_v2(1)?)?;
     /// assert!(plan.proven_optimal());
     /// # Ok::<(), memplan::PlanError>(())
     /// ```
     #[must_use]
-    pub fn observer(self, observer: Observer<'_>) -> Planner<'_> {
-        Planner { observer, ..self }
+    pub fn cancel(mut self, cancel: &'a AtomicBool) -> Self {
+        self.observer.cancel = Some(cancel);
+        self
+    }
+
+    /// Reports the progress of searches. The function is called every few hundred nodes, by the thread that plans.
+    #[must_use]
+    pub fn progress(mut self, progress: &'a (dyn Fn(&Progress) + Sync)) -> Self {
+        self.observer.progress = Some(progress);
+        self
     }
 
     /// Plans an operator sequence, or chunks with known lifetimes.

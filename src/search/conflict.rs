@@ -12,7 +12,7 @@ use crate::{
     problem::{ChunkId, Segment},
 };
 
-/// Chunks that cannot fit together, the answer of [`conflict`].
+/// Chunks that cannot fit together, the answer of [`Planner::conflict`](crate::Planner::conflict).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Conflict {

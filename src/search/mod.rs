@@ -88,7 +88,7 @@ mod time_buckets;
 mod under_way;
 
 use crate::{Bytes, PlanError, Problem, Strategy, monitor::Monitor};
-pub use crate::{Limits, Observer, Progress, plan::layout::Layout};
+pub use crate::{Limits, Progress, limits::Observer, plan::layout::Layout};
 pub use capacity::{Fit, fits};
 pub use conflict::{Conflict, conflict};
 pub(crate) use first_layout::conflicts;
@@ -130,14 +130,14 @@ pub fn layout(problem: &Problem, limits: &Limits, observer: Observer<'_>) -> Lay
 /// the time; [`Planner::plan`](crate::Planner::plan) searches again with more effort while time is left.
 ///
 /// ```
-/// use memplan::{Limits, Observer, Problem, search};
+/// use memplan::{Limits, Problem, search};
 ///
 /// let mut problem = Problem::builder();
 /// problem.chunk(0..2, 3);
 /// problem.chunk(1..3, 2);
 /// problem.chunk(2..4, 3);
 /// let solution =
-///     search::optimize(&problem.build()?, &Limits::default(), Observer::default());
+///     search::optimize(&problem.build()?, &Limits::default(), search::Observer::default());
 /// assert_eq!((solution.pool_size, solution.proven_optimal), (5, true));
 /// # Ok::<(), memplan::ProblemError>(())
 /// ```

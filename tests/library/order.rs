@@ -266,8 +266,7 @@ fn wide(branches: u64) -> OpSequence {
 #[test]
 fn a_cancelled_search_keeps_what_it_has() {
     let cancel = std::sync::atomic::AtomicBool::new(true);
-    let observer = memplan::search::Observer::default().cancel(&cancel);
-    let planner = Planner::new().observer(observer);
+    let planner = Planner::new().cancel(&cancel);
     for sequence in [tree(6), wide(1500)] {
         for limits in [Limits::default(), Limits::default().time(Duration::from_hours(1))] {
             let found = planner.reorder(&sequence, limits).unwrap();

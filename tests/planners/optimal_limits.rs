@@ -106,9 +106,9 @@ fn a_plan_comes_out_whenever_the_search_is_cancelled(#[case] problem: Problem, #
                 let call = made.fetch_add(1, Ordering::Relaxed) + 1;
                 cancel.fetch_or(call == most, Ordering::Relaxed);
             };
-            let observer = Observer::default().cancel(&cancel).progress(&progress);
             let limits = Limits::default().nodes(nodes);
-            let planner = Planner::new().strategy(strategy).limits(limits).observer(observer);
+            let planner = Planner::new().strategy(strategy).limits(limits);
+            let planner = planner.cancel(&cancel).progress(&progress);
             let plan = planner.plan(&problem).unwrap();
             assert_eq!(verify(&problem, &plan), []);
             assert!(plan.pool_size() <= last.min(best.into_inner()));
@@ -148,8 +148,8 @@ fn a_time_limit_alone_makes_no_pool_larger(#[case] problem: Problem) {
             nodes.fetch_max(p.nodes, Ordering::Relaxed);
             cancel.fetch_or(p.nodes > most, Ordering::Relaxed);
         };
-        let observer = Observer::default().cancel(&cancel).progress(&progress);
-        let plan = Planner::new().limits(limits).observer(observer).plan(&problem).unwrap();
+        let planner = Planner::new().limits(limits).cancel(&cancel).progress(&progress);
+        let plan = planner.plan(&problem).unwrap();
         (plan.pool_size(), nodes.into_inner())
     };
     let (pool, nodes) = plan(Limits::default(), u64::MAX);
@@ -186,7 +186,7 @@ fn a_given_effort_is_not_exceeded_around_a_pin() {
             spent.fetch_max(p.nodes, Ordering::Relaxed);
         };
         let limits = Limits::default().nodes(nodes);
-        let plan = Planner::new().limits(limits).observer(Observer::default().progress(&progress));
+        let plan = Planner::new().limits(limits).progress(&progress);
         let plan = plan.plan(&problem).unwrap();
         assert!(!plan.proven_optimal());
         let spent = spent.into_inner();
@@ -272,9 +272,8 @@ fn a_comparison_lets_its_caller_watch_all_searches() {
     let progress = |_: &Progress| {
         calls.fetch_add(1, Ordering::Relaxed);
     };
-    let observer = Observer::default().progress(&progress);
     let limits = Limits::default().nodes(1000);
-    let planner = Planner::new().limits(limits).observer(observer);
+    let planner = Planner::new().limits(limits).progress(&progress);
     assert!(!planner.compare(&problem).unwrap().rows.is_empty());
     assert!(calls.into_inner() > 1);
 }
@@ -473,9 +472,9 @@ fn a_planner_reports_progress_and_can_be_cancelled() {
             calls.fetch_add(1, Ordering::Relaxed);
             cancel.store(true, Ordering::Relaxed);
         };
-        let observer = Observer::default().cancel(&cancel).progress(&progress);
         let limits = Limits::default().nodes(u64::MAX);
-        let planner = Planner::new().strategy(strategy).limits(limits).observer(observer);
+        let planner = Planner::new().strategy(strategy).limits(limits);
+        let planner = planner.cancel(&cancel).progress(&progress);
         let plan = planner.plan(&problem).unwrap();
         assert!(verify(&problem, &plan).is_empty());
         assert_eq!((calls.into_inner(), plan.proven_optimal()), (1, false));

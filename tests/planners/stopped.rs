@@ -7,8 +7,10 @@ use std::{
 
 use crate::hard;
 use memplan::{
-    Limits, Observer, OpSequence, Operator, Output, PlanError, Planner, Problem, Progress,
-    Strategy, planner::Comparison, search::lay_out, verify::verify,
+    Limits, OpSequence, Operator, Output, PlanError, Planner, Problem, Progress, Strategy,
+    planner::Comparison,
+    search::{Observer, lay_out},
+    verify::verify,
 };
 use rstest::rstest;
 
@@ -34,8 +36,7 @@ fn every_strategy_ends_with_a_right_plan_or_an_error(#[case] is_cancelled: bool)
     let limits =
         if is_cancelled { Limits::default() } else { Limits::default().time(Duration::ZERO) };
     for &strategy in Strategy::ALL {
-        let observer = Observer::default().cancel(&cancel);
-        let planner = Planner::new().strategy(strategy).limits(limits).observer(observer);
+        let planner = Planner::new().strategy(strategy).limits(limits).cancel(&cancel);
         match planner.plan(&problem) {
             Ok(plan) => {
                 assert!(has_plan(strategy), "{strategy}");
@@ -105,9 +106,8 @@ fn a_cancelled_comparison_keeps_what_has_ended() {
             cancel.store(true, Ordering::Relaxed);
         }
     };
-    let observer = Observer::default().cancel(&cancel).progress(&progress);
     let limits = Limits::default().nodes(u64::MAX);
-    let planner = Planner::new().limits(limits).observer(observer);
+    let planner = Planner::new().limits(limits).cancel(&cancel).progress(&progress);
     let compared = planner.compare(&problem).unwrap();
     let reason = reasons(&compared);
     for &strategy in Strategy::ALL {

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use memplan::{
-    Limits, Observer, OpSequence, Operator, Output, PlanError, Planner, SequenceError,
+    Limits, OpSequence, Operator, Output, PlanError, Planner, SequenceError,
     recompute::{LaterRun, Recomputation, Recomputed, expand},
 };
 
@@ -82,7 +82,7 @@ fn nothing_reads_a_variable_again_after_its_update() {
 fn a_cancelled_search_returns_what_it_has() {
     let step = random_step(&mut Dice(4), 200);
     let cancel = AtomicBool::new(true);
-    let planner = Planner::new().observer(Observer::default().cancel(&cancel));
+    let planner = Planner::new().cancel(&cancel);
     match planner.recompute(&step, 100, Limits::default()).unwrap() {
         Recomputed::NotFound { least, peak_bound } => assert!(peak_bound <= least),
         Recomputed::Impossible { .. } => {}
@@ -100,7 +100,7 @@ fn the_effort_ends_the_search_and_is_reported() {
     let progress = |progress: &memplan::Progress| {
         reported.fetch_max(progress.nodes, Ordering::Relaxed);
     };
-    let planner = Planner::new().observer(Observer::default().progress(&progress));
+    let planner = Planner::new().progress(&progress);
     let found = planner.recompute(&step, capacity, Limits::default().nodes(20_000)).unwrap();
     let Recomputed::Found(found) = found else { panic!() };
     assert!((10_000..40_000).contains(&found.nodes), "{} nodes", found.nodes);

@@ -5,7 +5,7 @@ use std::{
     sync::atomic::{AtomicBool, Ordering},
 };
 
-use library::Observer;
+use library::Planner;
 
 use crate::{
     array::{free, give},
@@ -55,16 +55,17 @@ impl Caller {
 pub(crate) fn observed<R>(
     cancel: Option<&Cancel>,
     (function, context): (Option<Function>, *mut c_void),
-    search: impl FnOnce(Observer<'_>) -> R,
+    planner: &Planner<'_>,
+    search: impl FnOnce(&Planner<'_>) -> R,
 ) -> R {
-    let mut observer = Observer::default();
+    let mut planner = planner.clone();
     if let Some(cancel) = cancel {
-        observer = observer.cancel(&cancel.flag);
+        planner = planner.cancel(&cancel.flag);
     }
-    let Some(function) = function else { return search(observer) };
+    let Some(function) = function else { return search(&planner) };
     let caller = Caller { function, context };
     let report = |progress: &library::Progress| caller.call(progress);
-    search(observer.progress(&report))
+    search(&planner.progress(&report))
 }
 
 /// Creates a request that is not made yet. Options refer to it by their field `cancel`.

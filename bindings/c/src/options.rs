@@ -195,10 +195,14 @@ fn size_error(found: u32) -> Failure {
 
 impl Options {
     /// Runs a search with the caller's hooks.
-    pub(crate) fn observed<R>(&self, search: impl FnOnce(library::Observer<'_>) -> R) -> R {
+    pub(crate) fn observed<R>(
+        &self,
+        planner: &library::Planner<'_>,
+        search: impl FnOnce(&library::Planner<'_>) -> R,
+    ) -> R {
         // SAFETY: the options promise null or a request that lives until the call returns.
         let cancel = unsafe { self.cancel.as_ref() };
-        observe::observed(cancel, (self.progress, self.progress_context), search)
+        observe::observed(cancel, (self.progress, self.progress_context), planner, search)
     }
 
     /// Reads the caller's options; null stands for the defaults.

@@ -95,8 +95,7 @@ pub(crate) fn planned<'a>(
     options: &Options,
 ) -> Result<(library::Plan, Result<(), Failure>), Failure> {
     let (planner, input) = (options.planner()?, input.into());
-    options.observed(|observer| {
-        let planner = planner.observer(observer);
+    options.observed(&planner, |planner| {
         let Some(capacity) = options.capacity() else { return Ok((planner.plan(input)?, Ok(()))) };
         let plan = planner.fit(input, capacity)?;
         let words = match plan.fits(capacity) {

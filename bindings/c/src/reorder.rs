@@ -42,8 +42,7 @@ pub unsafe extern "C" fn memplan_plan_reordered(
         // The plans have an effort of their own.
         let planner = Options { effort: 0, ..options }.planner()?;
         let limits = options.limits(default_limits());
-        let found = options
-            .observed(|observer| planner.observer(observer).plan_reordered(&given, limits))?;
+        let found = options.observed(&planner, |planner| planner.plan_reordered(&given, limits))?;
         let fits = match options.capacity() {
             Some(capacity) if found.plan.pool_size() > capacity => {
                 let words = "no order that fits was found";

@@ -12,8 +12,7 @@ use std::{
 };
 
 use memplan::{
-    Limits, Observer, Planner, Problem, Progress, Strategy, lower::LoweringOptions,
-    verify::Verifier,
+    Limits, Planner, Problem, Progress, Strategy, lower::LoweringOptions, verify::Verifier,
 };
 use pyo3::{
     IntoPyObjectExt,
@@ -259,24 +258,25 @@ impl Watch {
         })
     }
 
-    /// Runs a piece of work with an observer, in a thread of its own: Python handles signals in the thread that
+    /// Runs a piece of work with a watched planner, in a thread of its own: Python handles signals in the thread that
     /// calls, even while the work reports nothing. Returns its result, and whether Ctrl-C ended it early.
     pub(crate) fn run<T: Send>(
         &self,
         py: Python<'_>,
-        work: impl Send + FnOnce(Observer<'_>) -> PyResult<T>,
+        planner: Planner<'_>,
+        work: impl Send + FnOnce(&Planner<'_>) -> PyResult<T>,
     ) -> PyResult<(T, bool)> {
         let keep = |progress: &Progress| *self.latest() = Some(*progress);
-        let mut observer = Observer::default().cancel(&self.cancel);
+        let mut planner = planner.cancel(&self.cancel);
         if self.progress.is_some() {
-            observer = observer.progress(&keep);
+            planner = planner.progress(&keep);
         }
         let (result, seen) = py.detach(|| {
             thread::scope(|scope| {
                 let (ending, ended) = mpsc::channel::<()>();
                 let worker = thread::Builder::new().stack_size(STACK).spawn_scoped(scope, || {
                     let _ending = ending;
-                    caught(|| work(observer))
+                    caught(|| work(&planner))
                 });
                 let seen = self.look_until(&ended);
                 let result = match worker.map(thread::ScopedJoinHandle::join) {

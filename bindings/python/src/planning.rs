@@ -41,9 +41,8 @@ pub(crate) fn plan(
     options: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<Plan> {
     let (options, input) = Options::read(options)?.constrained(input)?;
-    let (plan, interrupted) = Watch::new(progress)?.run(py, |observer| {
-        options.planner().observer(observer).plan(input.input()).map_err(plan_error)
-    })?;
+    let (plan, interrupted) = Watch::new(progress)?
+        .run(py, options.planner(), |planner| planner.plan(input.input()).map_err(plan_error))?;
     Ok(Plan::new(plan, input, &options, interrupted))
 }
 
@@ -75,8 +74,8 @@ pub(crate) fn fit(
 ) -> PyResult<(&'static str, Plan)> {
     let (options, input) = Options::read(options)?.constrained(input)?;
     let capacity = whole(capacity, || "capacity".to_owned())?;
-    let (plan, interrupted) = Watch::new(progress)?.run(py, |observer| {
-        options.planner().observer(observer).fit(input.input(), capacity).map_err(plan_error)
+    let (plan, interrupted) = Watch::new(progress)?.run(py, options.planner(), |planner| {
+        planner.fit(input.input(), capacity).map_err(plan_error)
     })?;
     let answer = match plan.fits(capacity) {
         Some(true) => "yes",
@@ -223,9 +222,8 @@ pub(crate) fn compare(
     options: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<(String, String)> {
     let options = Options::read_for("compare", &["strategy"], options)?;
-    let (compared, interrupted) = Watch::new(progress)?.run(py, |observer| {
-        options.planner().observer(observer).compare(input.input()).map_err(plan_error)
-    })?;
+    let (compared, interrupted) = Watch::new(progress)?
+        .run(py, options.planner(), |planner| planner.compare(input.input()).map_err(plan_error))?;
     if interrupted {
         // The figures of searches that were cut short are not comparable.
         return Err(PyKeyboardInterrupt::new_err(()));
@@ -261,9 +259,9 @@ pub(crate) fn reorder(
 ) -> PyResult<Found> {
     let options = Options::read(options)?;
     let given = &sequence.0.sequence;
-    let (found, interrupted) = Watch::new(progress)?.run(py, |observer| {
-        // The effort is that of the search for an order; the plans have their own default.
-        let planner = Options { effort: None, ..options.clone() }.planner().observer(observer);
+    // The effort is that of the search for an order; the plans have their own default.
+    let planner = Options { effort: None, ..options.clone() }.planner();
+    let (found, interrupted) = Watch::new(progress)?.run(py, planner, |planner| {
         let limits = options.limits(default_limits());
         planner.plan_reordered(given, limits).map_err(plan_error)
     })?;

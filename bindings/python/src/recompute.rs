@@ -45,9 +45,9 @@ pub(crate) fn recompute(
     let given = &sequence.0.sequence;
     let limits = options.limits(Limits::default());
     let orders = reorder.then(order::default_limits);
-    let (found, interrupted) = Watch::new(progress)?.run(py, |observer| {
-        // The effort is that of the search for what runs twice; the plans have their own default.
-        let planner = Options { effort: None, ..options.clone() }.planner().observer(observer);
+    // The effort is that of the search for what runs twice; the plans have their own default.
+    let planner = Options { effort: None, ..options.clone() }.planner();
+    let (found, interrupted) = Watch::new(progress)?.run(py, planner, |planner| {
         planner.plan_recomputed(given, capacity, limits, orders).map_err(plan_error)
     })?;
     let text = report::recomputation(&found, given, capacity);
