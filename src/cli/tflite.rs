@@ -95,7 +95,7 @@ pub(crate) fn sequence(
 fn survey(bytes: &[u8], path: &Path, options: &ImportOptions) -> Result<Survey, Failure> {
     tflite::survey(bytes, options).map_err(|error| match error {
         // In several lines.
-        error @ TfliteError::OpenShapes { .. } => {
+        error @ TfliteError::OpenSizes { .. } => {
             Failure::Lines(format!("{}: {error}", printable(&files::name(path))))
         }
         error => about(path, error),

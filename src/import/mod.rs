@@ -12,6 +12,8 @@ mod json;
 mod kernels;
 #[cfg(feature = "onnx")]
 pub mod onnx;
+#[cfg(any(feature = "onnx", feature = "tflite"))]
+mod open_size;
 #[cfg(feature = "files")]
 pub mod recording;
 #[cfg(feature = "tflite")]
@@ -25,6 +27,8 @@ pub use in_place::InPlace;
 #[cfg(any(feature = "onnx", feature = "tflite"))]
 pub(crate) use in_place::NotInPlace;
 pub use kernels::Kernels;
+#[cfg(any(feature = "onnx", feature = "tflite"))]
+pub use open_size::OpenSize;
 
 use std::collections::{BTreeMap, BTreeSet};
 

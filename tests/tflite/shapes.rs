@@ -271,10 +271,11 @@ fn a_shape_that_values_decide_is_stated_or_refused() {
     let bytes = cut_at_run_time();
     for options in [interpreter(), micro()] {
         let error = survey(&bytes, &options).unwrap_err();
-        let TfliteError::OpenShapes { open } = &error else { panic!("{error}") };
+        let TfliteError::OpenSizes { open } = &error else { panic!("{error}") };
         // The tensor after it follows from it.
-        let names: Vec<_> = open.iter().map(|open| (&*open.name, &*open.known)).collect();
-        assert_eq!(names, [("y", "?x?")]);
+        let sizes: Vec<_> = open.iter().map(|open| (&*open.tensor, open.axis)).collect();
+        assert_eq!(sizes, [("y", Some(0)), ("y", Some(1))]);
+        assert!(open.iter().all(|open| open.shape == Some(vec![None, None])));
         let message = error.to_string();
         assert!(
             message.contains("'y', of subgraph 0, operator 0 (STRIDED_SLICE): ?x?"),

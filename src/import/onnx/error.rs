@@ -3,7 +3,9 @@
 use std::fmt::Write as _;
 
 use crate::{
-    SequenceError, import::onnx::read::placeholders::is_no_name, printable::printable,
+    SequenceError,
+    import::{OpenSize, onnx::read::placeholders::is_no_name},
+    printable::printable,
     sequence::DimRange,
 };
 
@@ -239,26 +241,6 @@ pub enum OnnxError {
     /// A graph is not a valid operator sequence.
     #[error(transparent)]
     Sequence(#[from] SequenceError),
-}
-
-/// A size that is known only at run time.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct OpenSize {
-    /// The tensor.
-    pub tensor: String,
-    /// The origin of the tensor.
-    pub maker: String,
-    /// The index of the dimension, from 0; `None` if the number of dimensions is unknown.
-    pub axis: Option<usize>,
-    /// The name that the model gives the size.
-    pub dim: Option<String>,
-    /// The known part of the shape.
-    pub shape: Option<Vec<Option<u64>>>,
-    /// The reason why it is not known.
-    pub reason: String,
-    /// The inputs of the model whose value decides which branch makes the tensor, and so its shape.
-    pub deciding: Vec<String>,
 }
 
 impl OpenSize {

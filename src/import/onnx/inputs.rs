@@ -6,9 +6,9 @@ use std::collections::{HashMap, HashSet};
 use rten_onnx::onnx::GraphProto;
 
 use crate::import::{
-    ImportOptions,
+    ImportOptions, OpenSize,
     onnx::{
-        OnnxError, OpenSize, Reader,
+        OnnxError, Reader,
         infer::{INPUT, UNKNOWN_OPERATOR},
         read::node::Node,
     },

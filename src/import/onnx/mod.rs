@@ -35,7 +35,7 @@ mod range;
 mod read;
 mod remedy;
 
-pub use error::{OnnxError, OpenSize};
+pub use error::OnnxError;
 pub use ops::operators;
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,7 +1,6 @@
 //! Errors in TensorFlow Lite models.
 
-use super::OpenShape;
-use crate::SequenceError;
+use crate::{SequenceError, import::OpenSize};
 
 /// A TensorFlow Lite model that cannot be read, planned or written. The caller adds the file's name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -41,11 +40,11 @@ pub enum TfliteError {
         /// The remedy.
         remedy: &'static str,
     },
-    /// Shapes are known only at run time, and nothing bounds them.
+    /// Sizes are known only at run time, and nothing bounds them.
     #[error("{}", super::shapes::message(open))]
-    OpenShapes {
-        /// The tensors with these shapes: inputs, and outputs whose operators have inputs of known shapes.
-        open: Vec<OpenShape>,
+    OpenSizes {
+        /// The sizes, tensor by tensor: of inputs, and of outputs whose operators have inputs of known shapes.
+        open: Vec<OpenSize>,
     },
     /// The operators are not a valid sequence.
     #[error(transparent)]

@@ -45,7 +45,6 @@ pub use arena::{Arena, ArenaBuffer};
 pub use error::TfliteError;
 pub(super) use options::ScratchSizes;
 pub use options::{ALIGNMENT, KernelLibrary, Runtime};
-pub use shapes::OpenShape;
 pub use tail::TAIL_RELEASE;
 
 use std::collections::BTreeMap;

@@ -13,10 +13,9 @@ use std::rc::Rc;
 use rten_onnx::onnx::{DataType, ValueInfoProto};
 
 use crate::import::{
-    Trust,
+    OpenSize, Trust,
     onnx::{
         OnnxError,
-        error::OpenSize,
         ops::op::Reason,
         read::{
             context::Context,

@@ -2,7 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 
-use crate::import::onnx::{OnnxError, error::OpenSize};
+use crate::import::{OpenSize, onnx::OnnxError};
 
 /// The number of times that bodies of one model may be planned again because a state grew.
 const RETRIES: u32 = 256;

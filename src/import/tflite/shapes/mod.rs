@@ -19,7 +19,7 @@ use std::collections::BTreeSet;
 
 use crate::{
     import::{
-        ImportOptions,
+        ImportOptions, OpenSize,
         tflite::{
             Runtime, TfliteError,
             arena::Names,
@@ -32,7 +32,6 @@ use crate::{
 };
 use node::{Fact, Node, written};
 use open::Inferred;
-pub use open::OpenShape;
 pub(super) use open::message;
 
 /// The most dimensions of a tensor whose shape is inferred.
@@ -65,7 +64,7 @@ pub(super) fn infer(
     inference.main()?;
     let Inference { facts, bases, open, taken, .. } = inference;
     if !open.is_empty() {
-        return Err(TfliteError::OpenShapes { open });
+        return Err(TfliteError::OpenSizes { open });
     }
     apply(model, facts, &bases, options.runtime)?;
     Ok(taken)
@@ -82,8 +81,8 @@ struct Inference<'i, 'a> {
     bases: Vec<SizeBasis>,
     /// The subgraphs that have run.
     seen: BTreeSet<usize>,
-    /// The tensors whose shapes nothing gives.
-    open: Vec<OpenShape>,
+    /// The sizes that nothing gives.
+    open: Vec<OpenSize>,
     /// The inputs whose open sizes are taken as the file states them.
     taken: Vec<String>,
 }

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     import::{
-        ImportOptions,
+        ImportOptions, OpenSize,
         tflite::{
             Runtime, TfliteError,
             arena::Names,
@@ -20,17 +20,8 @@ use crate::{
     sequence::SizeBasis,
 };
 
-/// A tensor whose shape is open.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct OpenShape {
-    /// The name of the tensor.
-    pub name: Box<str>,
-    /// The shape that the file states, with `?` in place of open sizes.
-    pub known: String,
-    /// The operator that makes it; `None` for an input of the model.
-    pub maker: Option<String>,
-}
+/// The origin of an input of the model.
+const INPUT: &str = "an input";
 
 /// The shape of an output as it follows from the operator.
 pub(super) struct Inferred {
@@ -42,17 +33,14 @@ pub(super) struct Inferred {
 }
 
 /// The message that lists open shapes.
-pub(in crate::import::tflite) fn message(open: &[OpenShape]) -> String {
+pub(in crate::import::tflite) fn message(open: &[OpenSize]) -> String {
     let mut text = "the file leaves these shapes open:".to_owned();
-    for OpenShape { name, known, maker } in open {
-        let name = printable(name);
-        let _ = match maker {
-            None => write!(text, "\n  '{name}', an input: {known}"),
-            Some(maker) => write!(
-                text,
-                "\n  '{name}', of {maker}: {known}, as values decide that are known only at run time"
-            ),
-        };
+    for sizes in open.chunk_by(|a, b| a.tensor == b.tensor) {
+        let OpenSize { tensor, maker, shape, reason, .. } = &sizes[0];
+        let _ = write!(text, "\n  '{}', {maker}: {}", printable(tensor), known(shape.as_deref()));
+        if maker != INPUT {
+            let _ = write!(text, ", as {reason}");
+        }
     }
     text.push_str(
         "\nTensorFlow Lite's interpreter can run it: plan for that with --runtime tflite, and state the shape of an input, or the largest shape of another tensor, with --shape NAME=SHAPE, such as --shape x=1x224x224x3. For TensorFlow Lite Micro, convert the model with fixed shapes",
@@ -78,15 +66,36 @@ pub(super) fn check_options(
     }
 }
 
-/// The shape that the file states, with `?` in place of open sizes.
-fn known(tensor: &Tensor) -> String {
-    if tensor.shape.is_empty() {
-        return "of any rank".to_owned();
-    }
-    let size = |(at, size): (usize, &u64)| {
-        if tensor.open.contains(&at) { "?".to_owned() } else { size.to_string() }
+/// The sizes that the file states, without those that it leaves open; `None` if it leaves open how many there are.
+fn stated_sizes(tensor: &Tensor) -> Option<Vec<Option<u64>>> {
+    let size = |(at, &size): (usize, &u64)| (!tensor.open.contains(&at)).then_some(size);
+    (!tensor.shape.is_empty()).then(|| tensor.shape.iter().enumerate().map(size).collect())
+}
+
+/// Writes a shape with `?` in place of open sizes.
+fn known(shape: Option<&[Option<u64>]>) -> String {
+    let Some(shape) = shape else { return "of any rank".to_owned() };
+    let size = |size: &Option<u64>| size.map_or("?".to_owned(), |size| size.to_string());
+    shape.iter().map(size).collect::<Vec<_>>().join("x")
+}
+
+/// The sizes of a tensor that are open: of these axes, or all if the file leaves open how many there are.
+fn open_sizes(tensor: &Tensor, axes: &[usize], [name, maker, reason]: [&str; 3]) -> Vec<OpenSize> {
+    let shape = stated_sizes(tensor);
+    let axes: Vec<Option<usize>> = match shape {
+        Some(_) => axes.iter().copied().map(Some).collect(),
+        None => vec![None],
     };
-    tensor.shape.iter().enumerate().map(size).collect::<Vec<_>>().join("x")
+    let size = |axis| OpenSize {
+        tensor: name.to_owned(),
+        maker: maker.to_owned(),
+        axis,
+        dim: None,
+        shape: shape.clone(),
+        reason: reason.to_owned(),
+        deciding: Vec::new(),
+    };
+    axes.into_iter().map(size).collect()
 }
 
 impl Inference<'_, '_> {
@@ -119,8 +128,10 @@ impl Inference<'_, '_> {
                     })
                 });
             if !fits {
-                let reason =
-                    format!("the shape given does not fit the file, which has {}", known(tensor));
+                let reason = format!(
+                    "the shape given does not fit the file, which has {}",
+                    known(stated_sizes(tensor).as_deref())
+                );
                 return Err(wrong(tensor_place(0, at, &tensor.name), reason));
             }
             for (axis, size) in given.iter().enumerate() {
@@ -143,7 +154,7 @@ impl Inference<'_, '_> {
         let is_batch = |&axis: &usize| axis == 0 && shape.len() > 1;
         let is_placeholder = |axis: &usize| !is_batch(axis) && shape[*axis] <= 1;
         if left.iter().any(is_placeholder) {
-            self.open.push(OpenShape { name: name.into(), known: known(tensor), maker: None });
+            self.open.extend(open_sizes(tensor, &left, [&name, INPUT, "the file leaves it open"]));
             return Ok(None);
         }
         if !left.is_empty() {
@@ -180,8 +191,9 @@ impl Inference<'_, '_> {
             return Ok(stated(tensor));
         }
         if !waits {
-            let maker = Some(self.model.operator_place(at));
-            self.open.push(OpenShape { name: name.into(), known: known(tensor), maker });
+            let maker = format!("of {}", self.model.operator_place(at));
+            let reason = "values decide that are known only at run time";
+            self.open.extend(open_sizes(tensor, &tensor.open, [name, &maker, reason]));
         }
         Ok(Fact::default())
     }
@@ -206,7 +218,7 @@ impl Inference<'_, '_> {
             let sizes = given.iter().enumerate().map(|(axis, size)| size.or(stated(axis)));
             let shape = sizes.collect::<Option<Vec<u64>>>();
             let shape = shape.filter(|shape| shape.len() <= MAX_RANK);
-            let shape = shape.ok_or_else(|| differs(&known(tensor)))?;
+            let shape = shape.ok_or_else(|| differs(&known(stated_sizes(tensor).as_deref())))?;
             return Ok(Fact { shape: Some(shape.into()), is_bound: true, values: None });
         };
         let fits = shape.len() == given.len()
