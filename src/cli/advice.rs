@@ -4,7 +4,7 @@ use std::path::Path;
 
 use memplan::{
     Bytes, Input, Plan, PlanError,
-    import::{ImportOptions, InPlace, Kernels},
+    import::{ImportOptions, InPlace},
     report::{self, Change},
 };
 
@@ -55,7 +55,7 @@ fn options(path: &Path, args: &ExplainArgs) -> Vec<(String, Reading)> {
         let given = reading.profile().unwrap_or_default();
         let more = InPlace::ALL.iter().copied().filter(|&profile| given < profile);
         let change = |profile| -> (String, Reading) {
-            let change = move |options: ImportOptions| options.kernels(Kernels::new(profile));
+            let change = move |options: ImportOptions| options.inplace(profile);
             (format!("--inplace {profile}"), Box::new(change))
         };
         return more.map(change).collect();

@@ -14,7 +14,7 @@ use std::{
 use memplan::{
     Bytes, Input, Plan, Problem,
     import::{
-        self, Format, ImportError, ImportOptions, InPlace, Kernels,
+        self, Format, ImportError, ImportOptions, InPlace,
         onnx::{OnnxError, Survey},
         recording::Recording,
     },
@@ -359,10 +359,10 @@ fn options(path: &Path, args: &InputArgs) -> Result<ImportOptions, Failure> {
     if is_tflite(path, args) {
         return tflite::options(path, args);
     }
+    let options = with_kernels(options, args)?;
     let Some(scratch) = args.scratch.as_ref().filter(|_| is_onnx(path, args)) else {
-        return Ok(options.kernels(kernels(args)?));
+        return Ok(options);
     };
-    let options = options.kernels(kernels(args)?);
     options.read_workspaces(&text(scratch, args)?).map_err(|error| about(scratch, error))
 }
 
@@ -388,13 +388,13 @@ pub(crate) fn declared_already(switch: &str) -> String {
     )
 }
 
-/// Returns the kernels' profiles, from the given option and file.
-fn kernels(args: &InputArgs) -> Result<Kernels, Failure> {
+/// Adds the kernels' profiles, from the given option and file.
+fn with_kernels(options: ImportOptions, args: &InputArgs) -> Result<ImportOptions, Failure> {
     if args.is_for_onnxruntime() {
-        return Ok(Kernels::onnxruntime());
+        return Ok(options.onnxruntime());
     }
-    let kernels = Kernels::new(args.profile().unwrap_or_default());
-    let Some(path) = &args.kernels else { return Ok(kernels) };
+    let options = options.inplace(args.profile().unwrap_or_default());
+    let Some(path) = &args.kernels else { return Ok(options) };
     if !path.exists() && tflite::kernel_library(args).is_ok() {
         let words = format!(
             "--kernels {} names kernels of TensorFlow Lite Micro, which run .tflite models; for this input, omit it, or give a file with a profile for each operator, such as 'Softmax none'",
@@ -402,7 +402,7 @@ fn kernels(args: &InputArgs) -> Result<Kernels, Failure> {
         );
         return Err(Failure::Input(words));
     }
-    kernels.read(&text(path, args)?).map_err(|error| about(path, error))
+    options.read_kernels(&text(path, args)?).map_err(|error| about(path, error))
 }
 
 /// Returns the failure that an input, if it is a file, cannot be used.

@@ -5,7 +5,7 @@ use std::path::Path;
 use memplan::{
     OpSequence,
     import::{
-        Format, ImportOptions, Kernels,
+        Format, ImportOptions,
         tflite::{self, KernelLibrary, Runtime, Survey, TfliteError},
     },
     report::printable,
@@ -130,7 +130,7 @@ pub(crate) fn options(path: &Path, args: &InputArgs) -> Result<ImportOptions, Fa
         return Err(Failure::Input(words.to_owned()));
     }
     let options = options.library(library).overlap(args.overlap).runtime(runtime(args));
-    let options = options.kernels(Kernels::new(args.profile().unwrap_or_default()));
+    let options = options.inplace(args.profile().unwrap_or_default());
     let Some(scratch) = &args.scratch else { return Ok(options) };
     options.read_scratch(&files::text(scratch, args)?).map_err(|error| about(scratch, error))
 }

@@ -9,66 +9,45 @@ use std::collections::BTreeMap;
 use crate::import::{ImportError, InPlace};
 
 /// The in-place abilities of a runtime's kernels.
-///
-/// ```
-/// use memplan::import::{InPlace, Kernels};
-///
-/// let kernels = Kernels::new(InPlace::Elementwise)
-///     .read("Softmax rows  # a pass for the sum, a pass to divide\nGelu none")?;
-/// assert_eq!(kernels.profile(), InPlace::Elementwise);
-/// assert_eq!(kernels.operators().collect::<Vec<_>>(), [("Gelu", InPlace::None), ("Softmax", InPlace::Rows)]);
-/// # Ok::<(), memplan::import::ImportError>(())
-/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Kernels {
-    profile: InPlace,
-    is_onnxruntime: bool,
+pub(crate) struct Kernels {
+    /// The profile of all operators that are not listed.
+    pub(super) profile: InPlace,
+    /// True if these are the kernels of ONNX Runtime.
+    pub(super) is_onnxruntime: bool,
     /// The exceptions by type, preceded by the domain and a slash for an unknown domain.
     operators: BTreeMap<Box<str>, InPlace>,
 }
 
 impl Kernels {
     /// Creates kernels that all follow the profile.
-    #[must_use]
-    pub fn new(profile: InPlace) -> Self {
+    #[cfg(test)]
+    fn new(profile: InPlace) -> Self {
         Self { profile, is_onnxruntime: false, operators: BTreeMap::new() }
     }
 
     /// The kernels of ONNX Runtime on the CPU, as they are registered in release 1.32.
-    ///
-    /// An ONNX model that is read with them has the order in which that runtime executes it, only the views that it
-    /// makes, and only the outputs over inputs that its kernels allow. As there, outputs of the model have memory of
-    /// their own, and concatenations copy. Its [memory pattern](crate::baselines::onnxruntime) is computed from such a
-    /// sequence.
-    #[must_use]
-    pub fn onnxruntime() -> Self {
+    pub(super) fn onnxruntime() -> Self {
         Self { profile: InPlace::Rows, is_onnxruntime: true, operators: BTreeMap::new() }
     }
 
     /// Returns true if these are [the kernels of ONNX Runtime](Self::onnxruntime).
-    #[must_use]
-    pub fn is_onnxruntime(&self) -> bool {
+    #[cfg(feature = "onnx")]
+    pub(crate) fn is_onnxruntime(&self) -> bool {
         self.is_onnxruntime
     }
 
-    /// Sets the kernel of one operator, overriding the profile. Operators are named by their type,
-    /// such as `Softmax`; those outside ONNX's own domain, `ai.onnx.ml` and `com.microsoft` with
-    /// their domain, such as `my.domain/Swish`.
-    #[must_use]
-    pub fn operator(mut self, operator: &str, kernel: InPlace) -> Self {
+    /// Sets the kernel of one operator, overriding the profile.
+    pub(super) fn operator(mut self, operator: &str, kernel: InPlace) -> Self {
         let (domain, kind) = operator.rsplit_once('/').unwrap_or(("", operator));
         let known = matches!(domain, "ai.onnx" | "ai.onnx.ml" | "com.microsoft");
         self.operators.insert(if known { kind } else { operator }.into(), kernel);
         self
     }
 
-    /// Adds the operators that a file lists, one per line: `Softmax rows`. Text after a `#` is a
-    /// comment.
-    ///
-    /// # Errors
-    ///
-    /// If a line is not an operator with its profile, or repeats an operator.
-    pub fn read(mut self, text: &str) -> Result<Self, ImportError> {
+    /// Adds the operators that a file lists, one per line: `Softmax rows`. Text after a `#` is a comment. A line that
+    /// is not an operator with its profile, or repeats an operator, is an error.
+    pub(super) fn read(mut self, text: &str) -> Result<Self, ImportError> {
         let mut lines: BTreeMap<&str, usize> = BTreeMap::new();
         for (line, text) in (1..).zip(text.lines()) {
             let wrong = |reason: String| Err(ImportError::Entry { line, reason });
@@ -107,14 +86,9 @@ impl Kernels {
     }
 
     /// The profile of all operators that are not listed.
-    #[must_use]
-    pub fn profile(&self) -> InPlace {
+    #[cfg(any(feature = "onnx", feature = "tflite"))]
+    pub(crate) fn profile(&self) -> InPlace {
         self.profile
-    }
-
-    /// The listed operators, sorted, with their profiles.
-    pub fn operators(&self) -> impl Iterator<Item = (&str, InPlace)> {
-        self.operators.iter().map(|(operator, &kernel)| (&**operator, kernel))
     }
 
     /// The profile of an operator, if it is listed.

@@ -26,7 +26,7 @@ pub use error::ImportError;
 pub use in_place::InPlace;
 #[cfg(any(feature = "onnx", feature = "tflite"))]
 pub(crate) use in_place::NotInPlace;
-pub use kernels::Kernels;
+pub(crate) use kernels::Kernels;
 #[cfg(any(feature = "onnx", feature = "tflite"))]
 pub use open_size::OpenSize;
 
@@ -106,7 +106,7 @@ pub struct ImportOptions {
     /// that holds for several shapes; see [`copied_views`](crate::verify::copied_views).
     pub copies: BTreeSet<String>,
     /// The in-place abilities of the kernels that will run a model.
-    pub kernels: Kernels,
+    pub(crate) kernels: Kernels,
     /// The device of a recording whose allocations are read, such as `cuda:0`; `None` for the one that needs the most
     /// bytes.
     pub device: Option<String>,
@@ -206,11 +206,59 @@ impl ImportOptions {
         Ok(self)
     }
 
-    /// Sets the abilities of the kernels that will run a model.
+    /// Sets the in-place abilities of all kernels that will run a model, except those of [single
+    /// operators](Self::kernel).
     #[must_use]
-    pub fn kernels(mut self, kernels: Kernels) -> Self {
-        self.kernels = kernels;
+    pub fn inplace(mut self, profile: InPlace) -> Self {
+        (self.kernels.profile, self.kernels.is_onnxruntime) = (profile, false);
         self
+    }
+
+    /// Sets the in-place abilities of the kernel of one operator. Operators are named by their type, such as `Softmax`;
+    /// those outside ONNX's own domain, `ai.onnx.ml` and `com.microsoft` with their domain, such as `my.domain/Swish`.
+    #[must_use]
+    pub fn kernel(mut self, operator: &str, profile: InPlace) -> Self {
+        self.kernels = self.kernels.operator(operator, profile);
+        self
+    }
+
+    /// Reads the in-place abilities of the kernels of single operators from a file with a line for each, such as
+    /// `Softmax rows`. Text after a `#` is a comment.
+    ///
+    /// ```
+    /// use memplan::import::{ImportOptions, InPlace};
+    ///
+    /// let options = ImportOptions::default().inplace(InPlace::Elementwise);
+    /// assert_eq!(
+    ///     options.clone().read_kernels("Softmax rows  # a pass for the sum, a pass to divide\nGelu none")?,
+    ///     options.kernel("Softmax", InPlace::Rows).kernel("Gelu", InPlace::None)
+    /// );
+    /// # Ok::<(), memplan::import::ImportError>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// If a line is not an operator with its profile, or repeats an operator.
+    pub fn read_kernels(mut self, text: &str) -> Result<Self, ImportError> {
+        self.kernels = self.kernels.read(text)?;
+        Ok(self)
+    }
+
+    /// Reads an ONNX model for the kernels of ONNX Runtime on the CPU, as they are registered in release 1.32.
+    ///
+    /// The sequence has the order in which that runtime executes the model, only the views that it makes, and only the
+    /// outputs over inputs that its kernels allow. As there, outputs of the model have memory of their own, and
+    /// concatenations copy. The [memory pattern](crate::baselines::onnxruntime) is computed from such a sequence.
+    #[must_use]
+    pub fn onnxruntime(mut self) -> Self {
+        self.kernels = Kernels::onnxruntime();
+        self
+    }
+
+    /// Returns true if models are read for [the kernels of ONNX Runtime](Self::onnxruntime).
+    #[must_use]
+    pub fn is_for_onnxruntime(&self) -> bool {
+        self.kernels.is_onnxruntime
     }
 
     /// Sets the size of every dimension that is neither known nor given.

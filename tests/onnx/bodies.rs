@@ -12,7 +12,7 @@ use crate::{
 };
 use memplan::{
     OpSequence, Operator, Output, Plan, Planner, SequenceError, Strategy, TensorPlace,
-    import::{Format, ImportOptions, InPlace, Kernels, onnx, read_input, read_json_plan},
+    import::{Format, ImportOptions, InPlace, onnx, read_input, read_json_plan},
     lower::{LoweringOptions, lower},
     order::default_limits,
     report::{write_plan_json, write_sequence_json},
@@ -459,8 +459,7 @@ fn an_if_of_the_size_of_its_condition_is_not_in_place() {
         "If",
         &[("then_branch", branch), ("else_branch", branch)],
     );
-    let kernels = Kernels::new(InPlace::Rows).read("If elementwise").unwrap();
-    let options = ImportOptions::default().kernels(kernels);
+    let options = ImportOptions::default().kernel("If", InPlace::Elementwise);
     let sequence = onnx::read(&onnx_text::model(graph, onnx_text::OPSET), &options).unwrap();
     let y = sequence.tensor(sequence.tensor_id("y").unwrap());
     assert!(matches!(y.origin, Origin::Output { dependency: Dependency::Fresh, .. }), "{y:?}");

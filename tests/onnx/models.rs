@@ -2,7 +2,7 @@
 
 use memplan::{
     OpSequence, Plan, Planner, Strategy,
-    import::{ImportOptions, InPlace, Kernels, Trust, onnx::read},
+    import::{ImportOptions, InPlace, Trust, onnx::read},
     lower::LoweringOptions,
     verify::{execute, verify},
 };
@@ -17,7 +17,7 @@ fn model(name: &str) -> Option<OpSequence> {
 fn model_for(name: &str, profile: InPlace) -> Option<OpSequence> {
     let path = crate::common::shared_path(&format!("data/models/{name}.onnx"))?;
     let bytes = std::fs::read(path).unwrap();
-    let options = ImportOptions::default().kernels(Kernels::new(profile));
+    let options = ImportOptions::default().inplace(profile);
     Some(read(&bytes, &options).unwrap_or_else(|error| panic!("{name}: {error}")))
 }
 
@@ -131,7 +131,7 @@ fn a_profile_of_kernels_decides_the_size(#[case] name: &str, #[case] pools: [u64
     let path = format!("{}/tests/models/{name}.onnx", env!("CARGO_MANIFEST_DIR"));
     let bytes = std::fs::read(path).unwrap();
     for (&profile, pool) in InPlace::ALL.iter().zip(pools) {
-        let options = ImportOptions::default().kernels(Kernels::new(profile));
+        let options = ImportOptions::default().inplace(profile);
         let sequence = read(&bytes, &options).unwrap();
         let plan = Planner::new().alignment(64).plan(&sequence).unwrap();
         assert_eq!((plan.pool_size(), plan.lower_bound()), (pool, pool), "{profile}");

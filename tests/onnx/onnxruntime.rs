@@ -3,7 +3,7 @@
 use memplan::{
     OpSequence,
     baselines::onnxruntime::MemoryPattern,
-    import::{ImportOptions, Kernels, onnx::read},
+    import::{ImportOptions, onnx::read},
     sequence::{Dependency, Origin},
 };
 use rstest::rstest;
@@ -14,7 +14,7 @@ use crate::{
 };
 
 fn read_for_runtime(bytes: &[u8]) -> OpSequence {
-    read(bytes, &ImportOptions::default().kernels(Kernels::onnxruntime())).unwrap()
+    read(bytes, &ImportOptions::default().onnxruntime()).unwrap()
 }
 
 /// The blocks that ONNX Runtime 1.32 allocates in a second run, in bytes, with graph optimizations disabled, as

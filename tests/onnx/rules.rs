@@ -9,7 +9,7 @@ use crate::{
 use memplan::{
     OpSequence, Planner,
     import::{
-        ImportOptions, InPlace, Kernels,
+        ImportOptions, InPlace,
         onnx::{OnnxError, read},
     },
     sequence::{Dependency, Origin},
@@ -473,8 +473,7 @@ fn a_profile_chooses(#[case] profile: InPlace, #[case] file: &str, #[case] expec
         e = my.domain/Twice(d)
         f = Relu(e)
         out f";
-    let kernels = Kernels::new(profile).read(file).unwrap();
-    let options = ImportOptions::default().kernels(kernels);
+    let options = ImportOptions::default().inplace(profile).read_kernels(file).unwrap();
     let sequence = read(&model(graph(text), OPSET), &options).unwrap();
     let outputs = sequence.operators().iter().map(|operator| {
         let tensor = sequence.tensor(operator.outputs[0]);

@@ -7,7 +7,7 @@ use std::{collections::BTreeMap, fmt::Write, fs, path::PathBuf};
 use crate::{common::shared_path, hard};
 use memplan::{
     Input, Plan, PlanError, Planner, Strategy, TensorPlace,
-    import::{Format, ImportOptions, InPlace, Kernels, read_input},
+    import::{Format, ImportOptions, InPlace, read_input},
     networks,
     search::Limits,
 };
@@ -80,8 +80,7 @@ pub fn files(folders: &[&str]) -> Vec<(String, Input)> {
             };
             let bytes = fs::read(&file).unwrap();
             // The tables test planners, not kernels.
-            let kernels = Kernels::new(InPlace::Elementwise);
-            let options = ImportOptions::default().kernels(kernels);
+            let options = ImportOptions::default().inplace(InPlace::Elementwise);
             inputs.push((name, read_input(&bytes, format, &options).unwrap()));
         }
     }

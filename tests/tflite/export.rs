@@ -4,7 +4,7 @@ use memplan::{
     Planner, Strategy,
     export::tflite::{ENTRY, OfflinePlan, c_struct},
     import::{
-        ImportOptions, InPlace, Kernels,
+        ImportOptions, InPlace,
         tflite::{ALIGNMENT, Survey, TfliteError, survey},
     },
     verify::execute,
@@ -182,7 +182,7 @@ fn wrong_offsets_are_found() {
     assert_eq!(violations([0, 0, 256, 256, 256, 0]), 1);
     // The addition reads `a` again.
     assert_eq!(violations([0, 256, 256, 0, 0, 0]), 1);
-    let strict = ImportOptions::default().kernels(Kernels::new(InPlace::None));
+    let strict = ImportOptions::default().inplace(InPlace::None);
     let strict = memplan::import::tflite::survey(&bytes, &strict).unwrap();
     let plan = planned(&survey);
     assert_ne!(execute(&strict.sequence, &plan.simulate(&strict).unwrap()), []);

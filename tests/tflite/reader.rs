@@ -3,7 +3,7 @@
 use memplan::{
     OpSequence, Planner, Strategy,
     import::{
-        ImportOptions, InPlace, Kernels,
+        ImportOptions, InPlace,
         tflite::{ALIGNMENT, KernelLibrary, Runtime, Survey, TfliteError, read, survey},
     },
     sequence::{Dependency, Origin, Overwrite},
@@ -333,7 +333,7 @@ fn the_kernels_decide_what_works_in_place() {
         let sequence = read(&bytes, &options).unwrap();
         ["b", "y"].map(|name| shares(&sequence, name))
     };
-    let profile = |profile| ImportOptions::default().kernels(Kernels::new(profile));
+    let profile = |profile| ImportOptions::default().inplace(profile);
     let library = |kernels| ImportOptions::default().library(kernels);
     assert_eq!(over(profile(InPlace::Elementwise)), ["over a", ""]);
     assert_eq!(over(profile(InPlace::None)), ["", ""]);

@@ -6,7 +6,7 @@ use memplan::{
     Input,
     baselines::onnxruntime::MemoryPattern,
     export::tflite::OfflinePlan,
-    import::{Format, ImportOptions, Kernels, Trust, read_input, tflite::survey},
+    import::{Format, ImportOptions, Trust, read_input, tflite::survey},
 };
 use pyo3::{IntoPyObjectExt, prelude::*};
 
@@ -85,7 +85,7 @@ pub(crate) fn read(
         options = options.shape(tensor, shape);
     }
     if let Some(profile) = inplace {
-        options = options.kernels(Kernels::new(profile.parse().map_err(about)?));
+        options = options.inplace(profile.parse().map_err(about)?);
     }
     let for_onnx = [
         (types.is_some(), "types"),
@@ -123,7 +123,7 @@ pub(crate) fn read(
                     .to_owned(),
             ));
         }
-        Some("onnxruntime") => options = options.kernels(Kernels::onnxruntime()),
+        Some("onnxruntime") => options = options.onnxruntime(),
         Some(runtime) => options = options.runtime(runtime.parse().map_err(about)?),
         None => {}
     }
@@ -149,7 +149,7 @@ pub(crate) fn read(
     })?;
     match input {
         Input::Sequence(sequence) => {
-            let pattern = options.kernels.is_onnxruntime().then(|| MemoryPattern::of(&sequence));
+            let pattern = options.is_for_onnxruntime().then(|| MemoryPattern::of(&sequence));
             Sequence(Arc::new(Graph { sequence, model, pattern })).warned(py)?.into_py_any(py)
         }
         Input::Problem(problem) => Problem(Arc::new(problem)).into_py_any(py),

@@ -10,7 +10,7 @@
 //!
 //! **When.** It shows the block that ONNX Runtime allocates for a run once it has seen one with the same shapes. The
 //! sequence must have the order, the views and the requests of that runtime:
-//! [`Kernels::onnxruntime`](crate::import::Kernels::onnxruntime).
+//! [`ImportOptions::onnxruntime`](crate::import::ImportOptions::onnxruntime).
 //!
 //! **Source.** ONNX Runtime, `allocation_planner`, `mem_pattern_planner` and `execution_frame` (2018 to 2025). Graph
 //! inputs, weights and graph outputs lie outside the pattern; scratch memory of kernels, and bodies of control flow,
