@@ -14,7 +14,7 @@ use memplan::{
     plan::ArenaEntry,
     planner::ReorderedPlan,
     problem::Pool,
-    report::{self, Size},
+    report::{self, size},
 };
 
 use crate::{
@@ -187,14 +187,14 @@ pub(crate) fn plan(args: &PlanArgs) -> Result<Verdict, Failure> {
             write!(out, "\n{}", report::reordering(found, given))?;
         }
         if let Some(found) = better_order(args, &input, &plan) {
-            let pool = Size(found.pool_size());
+            let pool = size(found.pool_size());
             writeln!(out, "another order of the operators needs {pool} or less: memplan reorder")?;
         }
         if let Some(report) = runtime.report(&plan) {
             write!(out, "\n{report}")?;
         }
         if let Some(capacity) = args.capacity {
-            writeln!(out, "fits the capacity of {}", Size(capacity))?;
+            writeln!(out, "fits the capacity of {}", size(capacity))?;
         }
         if args.table {
             write!(out, "\n{}", report::offsets(&plan))?;
@@ -314,8 +314,8 @@ fn refusal_of_orders(found: &ReorderedPlan, capacity: Bytes, rules: &str) -> Str
     }
     format!(
         "does not fit: capacity {}, but every order needs at least {} (proven) under these rules: {rules}",
-        Size(capacity),
-        Size(bound)
+        size(capacity),
+        size(bound)
     )
 }
 
@@ -327,8 +327,8 @@ fn refusal(plan: &Plan, capacity: Bytes, rules: &str) -> String {
     let bound = if is_smallest { plan.pool_size() } else { plan.lower_bound() };
     format!(
         "does not fit: capacity {}, but every {scoped} needs at least {} (proven) under these rules: {rules}",
-        Size(capacity),
-        Size(of_all.unwrap_or(bound))
+        size(capacity),
+        size(of_all.unwrap_or(bound))
     )
 }
 
@@ -341,8 +341,8 @@ fn doubt(plan: &Plan, capacity: Bytes) -> String {
     };
     format!(
         "unknown: the smallest pool found so far, {}, exceeds the capacity of {}; it is {}; {remedy}",
-        Size(plan.pool_size()),
-        Size(capacity),
+        size(plan.pool_size()),
+        size(capacity),
         report::bound_ratio(plan)
     )
 }
@@ -465,7 +465,7 @@ fn explain_capacity(
     let mut out = io::stdout().lock();
     match plan.fits(capacity) {
         Some(true) => {
-            let (pool, capacity) = (Size(plan.pool_size()), Size(capacity));
+            let (pool, capacity) = (size(plan.pool_size()), size(capacity));
             writeln!(out, "It fits: pool {pool}, capacity {capacity}.")?;
             writeln!(out, "The pool is {}.", report::bound_ratio(&plan))?;
             return Ok(Verdict::Good);

@@ -18,7 +18,7 @@ use memplan::{
         onnx::{OnnxError, Survey},
         recording::Recording,
     },
-    report::{Size, printable},
+    report::{self, printable},
     sequence::DimRange,
 };
 use same_file::Handle;
@@ -202,7 +202,8 @@ pub(crate) fn read(path: &Path, limit: Bytes) -> Result<Vec<u8>, Failure> {
         source.take(limit.saturating_add(1)).read_to_end(&mut bytes).map_err(failed)?;
     }
     if size.max(bytes.len() as u64) > limit {
-        let words = format!("larger than {}; raise the limit with --max-input", Size(limit));
+        let words =
+            format!("larger than {}; raise the limit with --max-input", report::size(limit));
         return Err(about(path, words));
     }
     Ok(bytes)

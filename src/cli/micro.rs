@@ -11,7 +11,7 @@ use memplan::{
     export::tflite::{OfflinePlan, c_struct},
     import::tflite::Survey,
     plan::ArenaEntry,
-    report::{self, Size, count},
+    report::{self, count, size},
     verify,
 };
 
@@ -130,7 +130,7 @@ impl<'a> Prediction<'a> {
         };
         let wrong =
             if self.entry.wrong_plan.is_empty() { "" } else { "; the plan in the file is wrong" };
-        format!("{what}: {} {without}, {} with this plan{wrong}", Size(own), Size(planned))
+        format!("{what}: {} {without}, {} with this plan{wrong}", size(own), size(planned))
     }
 
     /// Writes the model with the plan in its metadata, if the runtime then takes less memory or the plan
@@ -142,8 +142,8 @@ impl<'a> Prediction<'a> {
             say(&format!(
                 "{}: nothing is written: with this plan, the runtime would take a head of {}, and without it {}",
                 path.display(),
-                Size(entry.planned),
-                Size(entry.own)
+                size(entry.planned),
+                size(entry.own)
             ));
             return Ok(Verdict::Bad);
         }
@@ -234,8 +234,8 @@ impl SharedPrediction {
             let ArenaEntry { own, planned, .. } = shared;
             note(&format!(
                 "head of TensorFlow Lite Micro's arena: {} for the files, {} with a plan of each",
-                Size(own),
-                Size(planned)
+                size(own),
+                size(planned)
             ));
         }
         Ok(Some(Self(shared)))

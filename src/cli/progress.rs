@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use memplan::{Bytes, Planner, Progress, report::Size};
+use memplan::{Bytes, Planner, Progress, report::size};
 
 use crate::{interrupt, is_quiet};
 
@@ -75,13 +75,13 @@ fn line(progress: &Progress, took: Duration, capacity: Option<Bytes>) -> String 
     let pace = nodes as f64 / took.as_secs_f64().max(1e-3);
     let nodes = format!("{} nodes, {}/s", short(nodes as f64), short(pace));
     if let Some(capacity) = capacity {
-        return format!("does it fit into {:#}?  {nodes}", Size(capacity));
+        return format!("does it fit into {:#}?  {nodes}", size(capacity));
     }
     if best == Bytes::MAX {
-        return format!("proven {:#}  no plan yet  {nodes}", Size(lower_bound));
+        return format!("proven {:#}  no plan yet  {nodes}", size(lower_bound));
     }
     let gap = 100.0 * (best as f64 / lower_bound.max(1) as f64 - 1.0);
-    let (bound, best) = (Size(lower_bound), Size(best));
+    let (bound, best) = (size(lower_bound), size(best));
     format!("proven {bound:#}  best {best:#}  gap {gap:.2} %  {nodes}")
 }
 

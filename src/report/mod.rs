@@ -94,7 +94,8 @@ pub use reruns::explain_reruns;
 #[cfg(feature = "files")]
 pub use reruns::reruns_json;
 pub use rules::rules;
-pub use size::Size;
+pub(crate) use size::Size;
+pub use size::size;
 pub use summary::{bound_name, dims, scoped, summary};
 pub use svg::{memory_map_svg, recompute_curve_svg, simulation_svg};
 #[cfg(feature = "files")]

@@ -4,9 +4,22 @@ use std::fmt;
 
 use crate::Bytes;
 
-/// A number of bytes, displayed in a binary unit and exactly. `{:#}` displays only the unit.
+/// Formats a number of bytes in a binary unit and exactly. `{:#}` displays only the unit.
+///
+/// ```
+/// use memplan::report::size;
+///
+/// assert_eq!(size(12_902_400).to_string(), "12.3 MiB (12 902 400 B)");
+/// assert_eq!(format!("{:#}", size(12_902_400)), "12.3 MiB");
+/// ```
+#[must_use]
+pub fn size(bytes: Bytes) -> impl fmt::Display + Copy {
+    Size(bytes)
+}
+
+/// A number of bytes, displayed as [`size`] describes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Size(pub Bytes);
+pub(crate) struct Size(pub(crate) Bytes);
 
 impl fmt::Display for Size {
     #[allow(clippy::cast_precision_loss, reason = "three digits are shown")]

@@ -7,8 +7,8 @@ use std::collections::HashMap;
 use memplan::{
     OpSequence, Plan, PlannedChunk, Problem,
     report::{
-        MapOptions, MapSheet, Size, by_pool, explain, explain_json, in_buffers, memory_map,
-        memory_map_html, memory_map_svg, summary,
+        MapOptions, MapSheet, by_pool, explain, explain_json, in_buffers, memory_map,
+        memory_map_html, memory_map_svg, size, summary,
     },
 };
 use serde_json::Value;
@@ -107,7 +107,7 @@ fn check_pool(pool: &Plan, steps: Option<&OpSequence>, plan: &Plan) -> usize {
     let step = number(&peak["step"]);
     let (plain, at_peak) = counted[usize::try_from(step).unwrap()];
     assert_eq!((at_peak, sum), (most, plain), "step {step}\n{plan:#?}");
-    assert!(words.contains(&format!(": {}, in ", Size(most))), "{}\n{words}", Size(most));
+    assert!(words.contains(&format!(": {}, in ", size(most))), "{}\n{words}", size(most));
     let free: u64 = peak["free"]
         .as_array()
         .unwrap()
@@ -121,7 +121,7 @@ fn check_pool(pool: &Plan, steps: Option<&OpSequence>, plan: &Plan) -> usize {
     if let Some(row) = of_summary.lines().find_map(|line| line.strip_prefix("peak  ")) {
         let row = row.trim_start();
         let is_pool = row.starts_with("at ") && pool.pool_size() == most;
-        assert!(is_pool || row.starts_with(&Size(most).to_string()), "{of_summary}");
+        assert!(is_pool || row.starts_with(&size(most).to_string()), "{of_summary}");
     }
     if pool.pool_size() <= SMALL.0 && pool.steps() <= SMALL.1 && pool.pool_size() > 0 {
         let counted: Vec<u64> = counted.iter().map(|&(plain, _)| plain).collect();

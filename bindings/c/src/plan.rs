@@ -4,7 +4,7 @@ use std::{ops::Range, sync::Arc};
 
 use library::{
     InputRef, OpSequence,
-    report::Size,
+    report::size,
     sequence::{Tensor, TensorId},
 };
 
@@ -110,7 +110,7 @@ pub(crate) fn planned<'a>(
 
 /// The failure of a plan that exceeds the capacity.
 pub(crate) fn too_large(plan: &library::Plan, capacity: u64, words: &str) -> Failure {
-    let (taken, capacity) = (Size(plan.pool_size()), Size(capacity));
+    let (taken, capacity) = (size(plan.pool_size()), size(capacity));
     let message = format!("the plan takes {taken}, and the capacity is {capacity}: {words}");
     Failure { status: Status::DoesNotFit, message }
 }
