@@ -101,7 +101,7 @@ pub struct ImportOptions {
     pub workspaces: BTreeMap<Box<str>, u64>,
     /// The shape to use where a declared shape differs from the one that follows from the inputs;
     /// `None` rejects such a model.
-    pub trust: Option<Trust>,
+    pub(crate) trust: Option<Trust>,
     /// The outputs of operators, by name, that are copies even if they could be views of an input, as in a plan
     /// that holds for several shapes; see [`copied_views`](crate::verify::copied_views).
     pub copies: BTreeSet<String>,
@@ -132,8 +132,7 @@ pub struct ImportOptions {
 
 /// The shape to use where two differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Trust {
+pub(crate) enum Trust {
     /// The shape that follows from the operator and its inputs.
     Inference,
     /// The shape that the model declares.
@@ -338,10 +337,19 @@ impl ImportOptions {
         self
     }
 
-    /// Sets the shape to use where two differ.
+    /// Where a declared shape differs from the one that follows from the operator and its inputs, uses the latter.
+    /// Without this and [`trust_declared`](Self::trust_declared), such a model is an error.
     #[must_use]
-    pub fn trust(mut self, trust: Trust) -> Self {
-        self.trust = Some(trust);
+    pub fn trust_inference(mut self) -> Self {
+        self.trust = Some(Trust::Inference);
+        self
+    }
+
+    /// Where a declared shape differs from the one that follows from the operator and its inputs, uses the declared
+    /// one.
+    #[must_use]
+    pub fn trust_declared(mut self) -> Self {
+        self.trust = Some(Trust::Declared);
         self
     }
 }

@@ -2,7 +2,7 @@
 
 use memplan::{
     OpSequence, Plan, Planner, Strategy,
-    import::{ImportOptions, InPlace, Trust, onnx::read},
+    import::{ImportOptions, InPlace, onnx::read},
     lower::LoweringOptions,
     verify::{execute, verify},
 };
@@ -79,7 +79,7 @@ fn a_batch_size_given_reaches_every_tensor() {
     let bytes = graph.write_buf().unwrap();
     let error = read(&bytes, &options).unwrap_err().to_string();
     assert!(error.contains("--trust-inference"), "{error}");
-    let options = options.trust(Trust::Inference);
+    let options = options.trust_inference();
     let sequence = read(&bytes, &options).unwrap();
     assert_eq!(plan(&sequence, false, false).naive_size(), 13_541_298_176);
 }

@@ -4,7 +4,7 @@ use crate::onnx_text::{OPSET, describe, graph, model, with_body};
 use memplan::{
     OpSequence, Planner,
     import::{
-        ImportOptions, Trust,
+        ImportOptions,
         onnx::{OnnxError, read, survey},
     },
     sequence::SizeBasis,
@@ -255,12 +255,14 @@ fn a_contradiction_is_refused_unless_one_side_is_trusted(
     ] {
         assert!(message.contains(&part), "{message}");
     }
-    let size = |trust| {
-        let sequence = read_text(text, &ImportOptions::default().trust(trust)).unwrap();
+    let size = |options: ImportOptions| {
+        let sequence = read_text(text, &options).unwrap();
         let tensor = sequence.tensors().iter().find(|of| &*of.name == tensor).unwrap();
         (tensor.size.unwrap(), tensor.basis)
     };
-    let (declared, inferred) = (size(Trust::Declared), size(Trust::Inference));
+    let options = ImportOptions::default();
+    let (declared, inferred) =
+        (size(options.clone().trust_declared()), size(options.trust_inference()));
     assert_eq!(declared.1, SizeBasis::Declared);
     assert_ne!(inferred.1, SizeBasis::Declared);
 }
@@ -300,7 +302,7 @@ fn a_state_that_grows_is_refused_or_given(#[case] output: &str) {
     };
     let error = read_graph(outer(), &ImportOptions::default()).unwrap_err().to_string();
     assert!(error.contains("--shape y=N") || error.contains("--trust-inference"), "{error}");
-    let options = ImportOptions::default().shape("y", [Some(32)]).trust(Trust::Inference);
+    let options = ImportOptions::default().shape("y", [Some(32)]).trust_inference();
     assert_eq!(sizes(&read_graph(outer(), &options).unwrap()), "y:<=128");
 }
 
@@ -397,8 +399,11 @@ fn a_declared_type_is_compared_with_the_inferred_one() {
         error(text),
         "the model declares tensor 'y', made by operator Relu (which makes 'y'), with element type float16, but its inputs give float; run shape inference again, or choose: --trust-inference uses the second, --trust-declared the first"
     );
-    for (trust, expected) in [(Trust::Inference, "y:32 z:64"), (Trust::Declared, "y:16 z:64")] {
-        let sequence = read_text(text, &ImportOptions::default().trust(trust)).unwrap();
+    let options = ImportOptions::default();
+    for (options, expected) in
+        [(options.clone().trust_inference(), "y:32 z:64"), (options.trust_declared(), "y:16 z:64")]
+    {
+        let sequence = read_text(text, &options).unwrap();
         assert_eq!(sizes(&sequence), expected);
     }
 }

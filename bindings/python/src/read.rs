@@ -6,7 +6,7 @@ use memplan::{
     Input,
     baselines::onnxruntime::MemoryPattern,
     export::tflite::OfflinePlan,
-    import::{Format, ImportOptions, Trust, read_input, tflite::survey},
+    import::{Format, ImportOptions, read_input, tflite::survey},
 };
 use pyo3::{IntoPyObjectExt, prelude::*};
 
@@ -129,8 +129,8 @@ pub(crate) fn read(
     }
     match trust {
         None => {}
-        Some("inference") => options = options.trust(Trust::Inference),
-        Some("declared") => options = options.trust(Trust::Declared),
+        Some("inference") => options = options.trust_inference(),
+        Some("declared") => options = options.trust_declared(),
         Some(other) => {
             return Err(about(format!("trust is 'inference' or 'declared', not '{other}'")));
         }

@@ -8,7 +8,7 @@ use std::{
 use clap::Args;
 use memplan::{
     Input, Limits, Planner, Strategy,
-    import::{ImportOptions, InPlace, Trust, tflite},
+    import::{ImportOptions, InPlace, tflite},
     lower::LoweringOptions,
     order,
     problem::Pool,
@@ -289,11 +289,11 @@ impl SizeArgs {
         }
         options.kept.extend(self.kept.iter().cloned());
         options.default_dim = self.dim_default;
-        options.trust = match (self.trust_inference, self.trust_declared) {
-            (true, _) => Some(Trust::Inference),
-            (false, true) => Some(Trust::Declared),
-            (false, false) => None,
-        };
+        if self.trust_inference {
+            options = options.trust_inference();
+        } else if self.trust_declared {
+            options = options.trust_declared();
+        }
         Ok(options)
     }
 }
