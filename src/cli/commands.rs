@@ -11,8 +11,9 @@ use memplan::{
     baselines::onnxruntime::MemoryPattern,
     export,
     import::Format,
+    order::Reordered,
     plan::ArenaEntry,
-    planner::ReorderedPlan,
+    planner::Replanned,
     problem::Pool,
     report::{self, size},
 };
@@ -288,7 +289,7 @@ fn look_for_order(
     path: Option<&Path>,
     reading: &InputArgs,
     planning: &StrategyArgs,
-) -> Result<ReorderedPlan, Failure> {
+) -> Result<Replanned<Reordered>, Failure> {
     let planner = planning.planner(reading, input, path);
     reorder::look(input, path, &planner, planning.searching.order_limits())
 }
@@ -307,8 +308,8 @@ const fn remedy(input: &Input) -> &'static str {
 }
 
 /// Reports that no plan fits in any of the orders found.
-fn refusal_of_orders(found: &ReorderedPlan, capacity: Bytes, rules: &str) -> String {
-    let bound = found.reordered.lower_bound;
+fn refusal_of_orders(found: &Replanned<Reordered>, capacity: Bytes, rules: &str) -> String {
+    let bound = found.change.lower_bound;
     if bound <= capacity {
         return doubt(&found.plan, capacity);
     }

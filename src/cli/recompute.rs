@@ -9,9 +9,8 @@ use memplan::{
     Input, OpSequence, Planner, export,
     import::{Format, onnx::Survey},
     order,
-    planner::RecomputedFit,
-    recompute::Recomputed,
-    recompute::with_costs_from_shapes,
+    planner::Replanned,
+    recompute::{Recomputation, Recomputed, with_costs_from_shapes},
     report,
     verify::verify,
 };
@@ -87,7 +86,7 @@ impl Step {
         &self,
         args: &RecomputeArgs,
         output: &Path,
-        fit: &RecomputedFit,
+        fit: &Replanned<Recomputation>,
     ) -> Result<(), Failure> {
         match &self.model {
             Some(model) if output.extension().is_some_and(|extension| extension == "onnx") => {
@@ -103,7 +102,11 @@ impl Step {
 
 impl Model {
     /// The model with copies of its nodes. The bytes to be written are read back: they must be what was planned.
-    fn expanded(&self, args: &RecomputeArgs, fit: &RecomputedFit) -> Result<Vec<u8>, Failure> {
+    fn expanded(
+        &self,
+        args: &RecomputeArgs,
+        fit: &Replanned<Recomputation>,
+    ) -> Result<Vec<u8>, Failure> {
         let path = &*args.input;
         let bytes = export::onnx::expanded(&self.bytes, &self.survey, fit)
             .map_err(|error| wrong(Some(path), error))?;
@@ -151,7 +154,7 @@ fn fit(
 }
 
 /// The plan must be right for the expanded sequence.
-fn check(path: &Path, fit: &RecomputedFit) -> Result<(), Failure> {
+fn check(path: &Path, fit: &Replanned<Recomputation>) -> Result<(), Failure> {
     match verify(&fit.sequence, &fit.plan).first() {
         None => Ok(()),
         Some(violation) => {

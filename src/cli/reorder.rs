@@ -9,7 +9,8 @@ use std::{
 use memplan::{
     Bytes, Input, Limits, OpSequence, Planner, export,
     import::{Format, onnx::Survey},
-    planner::ReorderedPlan,
+    order::Reordered,
+    planner::Replanned,
     report,
     sequence::{OperatorNode, TensorId},
 };
@@ -69,7 +70,7 @@ impl Model {
         &self,
         args: &ReorderArgs,
         order: &[usize],
-        found: &ReorderedPlan,
+        found: &Replanned<Reordered>,
     ) -> Result<Vec<u8>, Failure> {
         let path = &*args.input;
         let (bytes, is_right) = match self {
@@ -138,7 +139,7 @@ pub(crate) fn reorder(args: &ReorderArgs) -> Result<Verdict, Failure> {
     };
     let mut moved = None;
     if let Some(model) = &model {
-        let (order, steps) = model.order(&found.reordered.order);
+        let (order, steps) = model.order(&found.change.order);
         found = found
             .with_order(steps, sequence, &planner)
             .map_err(|error| wrong(Some(path), error))?;
@@ -146,8 +147,8 @@ pub(crate) fn reorder(args: &ReorderArgs) -> Result<Verdict, Failure> {
         // in execution order is sorted.
         let is_written = matches!(output, Some((_, Format::Tflite)));
         let is_moved = match model {
-            Model::Onnx { .. } => found.reordered.is_better() || !order.is_sorted(),
-            Model::Tflite(_) => found.reordered.is_better() && is_written,
+            Model::Onnx { .. } => found.change.is_better() || !order.is_sorted(),
+            Model::Tflite(_) => found.change.is_better() && is_written,
         };
         if is_moved {
             moved = Some(model.permuted(args, &order, &found)?);
@@ -212,11 +213,11 @@ pub(crate) fn look(
     path: Option<&Path>,
     planner: &Planner<'_>,
     limits: Limits,
-) -> Result<ReorderedPlan, Failure> {
+) -> Result<Replanned<Reordered>, Failure> {
     let Input::Sequence(sequence) = input else { return Err(no_operators(path)) };
     let found = searching(None, planner, |planner| planner.plan_reordered(sequence, limits));
     let found = found.map_err(|error| wrong(path, error))?;
-    if is_interrupted() && !found.reordered.is_proven() {
+    if is_interrupted() && !found.change.is_proven() {
         note("interrupted: this is the best order so far; it is not proven the best");
     }
     Ok(found)

@@ -131,7 +131,7 @@ fn both_orders(args: &ShowArgs, form: Form, given: &Input) -> Result<String, Fai
     let (before, after) = (sequence_of(given), Some(&found.sequence));
     let maps =
         [("In the order given", &found.given, before), ("In the order found", &found.plan, after)];
-    let maps = if found.reordered.is_better() { &maps[..] } else { &maps[..1] };
+    let maps = if found.change.is_better() { &maps[..] } else { &maps[..1] };
     Ok(match form {
         Form::Svg => report::memory_maps_svg(maps, picture(args)),
         _ => report::memory_maps(maps, map_options(args.width, args.height)),
@@ -186,7 +186,7 @@ fn sheets(args: &ShowArgs, given: Input) -> Result<Vec<Sheet>, Failure> {
     if args.reorder {
         let planner = args.planner(args.strategies()[0], &given);
         let found = reorder::look(&given, args.input.as_deref(), &planner, args.order_limits())?;
-        let is_better = found.reordered.is_better();
+        let is_better = found.change.is_better();
         let (before, after) = (vec![found.given], vec![found.plan]);
         let mut sheets =
             vec![Sheet { label: "order given".to_owned(), plans: before, input: given }];

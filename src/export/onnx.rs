@@ -20,7 +20,7 @@ use crate::import::onnx::{OnnxError, node_fields};
 /// let model = std::fs::read("model.onnx")?;
 /// let survey = onnx::read_with_nodes(&model, &ImportOptions::default())?;
 /// let found = Planner::new().plan_reordered(&survey.sequence, default_limits())?;
-/// let nodes = survey.node_order(&found.reordered.order);
+/// let nodes = survey.node_order(&found.change.order);
 /// std::fs::write("reordered.onnx", export::onnx::permuted(&model, &nodes)?)?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```

@@ -9,8 +9,9 @@ use std::{
 use crate::{
     Bytes, InputRef, Plan, PlanError, Strategy,
     baselines::{boxes::Boxes, tflite},
+    order::Reordered,
     plan::{Scope, unshared_size},
-    planner::{Planner, Prepared, ReorderedPlan},
+    planner::{Planner, Prepared, Replanned},
     search,
 };
 
@@ -38,7 +39,7 @@ impl Comparison {
     /// Adds the result for a better order of the operators, and the time that it took to find and plan
     /// it.
     #[must_use]
-    pub fn with_reordered(mut self, found: &ReorderedPlan, took: Duration) -> Self {
+    pub fn with_reordered(mut self, found: &Replanned<Reordered>, took: Duration) -> Self {
         self.reordered = Some(Measurement::of(&found.plan, took));
         self
     }

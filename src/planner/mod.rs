@@ -10,6 +10,7 @@ mod memories;
 mod passes;
 mod recomputed;
 mod reordered;
+mod replanned;
 mod run;
 mod stored;
 mod traffic_baseline;
@@ -24,8 +25,7 @@ use tracing::{debug, info};
 pub use crate::search::Conflict;
 pub use cache::PlanCache;
 pub use compare::{Comparison, Measurement};
-pub use recomputed::RecomputedFit;
-pub use reordered::ReorderedPlan;
+pub use replanned::Replanned;
 pub(crate) use traffic_baseline::TrafficReference;
 
 use crate::{

@@ -4,33 +4,10 @@ use std::time::Instant;
 
 use crate::{
     Bytes, Limits, OpSequence, Plan, PlanError, Planner,
+    planner::Replanned,
     recompute::{Recomputation, Recompute, Recomputed},
     verify::verify,
 };
-
-/// A plan within a capacity, and the sequence that it is for.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct RecomputedFit {
-    /// The operators that run twice or later, with cost and bound. Its peak is counted in the order of the plan.
-    pub recomputation: Recomputation,
-    /// The expanded sequence in the order of the plan.
-    pub sequence: OpSequence,
-    /// Its plan.
-    pub plan: Plan,
-    /// The size in bytes of the pool without recomputation, in the given order.
-    pub given_pool: Bytes,
-    /// True if the order is not that of the expanded sequence.
-    pub is_reordered: bool,
-}
-
-impl RecomputedFit {
-    /// Returns whether no expanded sequence in the given order that fits costs less.
-    #[must_use]
-    pub fn is_proven(&self) -> bool {
-        self.recomputation.extra_cost == 0 || (!self.is_reordered && self.recomputation.is_proven())
-    }
-}
 
 /// The most budgets for the peak that are tried: even if the live bytes fit the capacity, the pool may not.
 const BUDGETS: usize = 6;
@@ -65,15 +42,16 @@ impl Planner<'_> {
         capacity: Bytes,
         limits: Limits,
         orders: Option<Limits>,
-    ) -> Result<Recomputed<RecomputedFit>, PlanError> {
+    ) -> Result<Recomputed<Replanned<Recomputation>>, PlanError> {
         if !self.memories.pools.is_empty() {
             return Err(PlanError::OrderInPools);
         }
         let start = Instant::now();
-        let given_pool = self.plan(sequence)?.pool_size;
+        let given = self.plan(sequence)?;
+        let given_pool = given.pool_size;
         let flat = self.flatten(sequence)?;
         let flat = &flat.sequence;
-        let attempt = Attempt { planner: self, sequence, flat, limits, orders, given_pool };
+        let attempt = Attempt { planner: self, sequence, flat, limits, orders, given };
         let mut least = given_pool;
         if given_pool <= capacity {
             return Ok(attempt.run(Bytes::MAX, start)?.into_plan(capacity, &mut least));
@@ -206,12 +184,13 @@ struct Attempt<'a> {
     limits: Limits,
     /// The limits of the search for an order, if one is asked for.
     orders: Option<Limits>,
-    given_pool: Bytes,
+    /// The plan of the sequence as given.
+    given: Plan,
 }
 
 /// The result of an attempt: a plan, which may be too large, or none.
 enum Tried {
-    Fit(Box<RecomputedFit>),
+    Fit(Box<Replanned<Recomputation>>),
     No(Recomputed<Recomputation>),
 }
 
@@ -224,34 +203,32 @@ impl Attempt<'_> {
             other => return Ok(Tried::No(other)),
         };
         let sequence = recomputation.sequence.clone();
-        let (sequence, plan, is_reordered) = if let Some(limits) = self.orders {
+        let (sequence, plan) = if let Some(limits) = self.orders {
             let found = self.planner.plan_reordered(&sequence, limits)?;
-            let is_reordered = found.reordered.is_better();
-            if is_reordered {
-                recomputation.peak = found.reordered.peak;
+            if found.change.is_better() {
+                recomputation.peak = found.change.peak;
                 recomputation.peak_bound = recomputation.peak_bound.min(recomputation.peak);
             }
             // The expanded sequence is in this order, so the plan needs to state none.
-            (found.sequence, Plan { order: Vec::new(), ..found.plan }, is_reordered)
+            (found.sequence, Plan { order: Vec::new(), ..found.plan })
         } else {
             let plan = self.planner.plan(&sequence)?;
-            (sequence, plan, false)
+            (sequence, plan)
         };
         debug_assert!(verify(&sequence, &plan).is_empty(), "the plan is right");
-        let given_pool = self.given_pool;
-        let fit = RecomputedFit { recomputation, sequence, plan, given_pool, is_reordered };
-        Ok(Tried::Fit(Box::new(fit)))
+        let given = self.given.clone();
+        Ok(Tried::Fit(Box::new(Replanned { change: recomputation, sequence, plan, given })))
     }
 }
 
 impl Tried {
     /// The answer for a capacity. `least` is the smallest pool or peak so far.
-    fn into_plan(self, capacity: Bytes, least: &mut Bytes) -> Recomputed<RecomputedFit> {
+    fn into_plan(self, capacity: Bytes, least: &mut Bytes) -> Recomputed<Replanned<Recomputation>> {
         match self {
             Self::Fit(found) if found.plan.pool_size <= capacity => Recomputed::Found(found),
             Self::Fit(found) => {
                 *least = found.plan.pool_size.min(*least);
-                let peak_bound = found.recomputation.peak_bound;
+                let peak_bound = found.change.peak_bound;
                 Recomputed::NotFound { least: *least, peak_bound }
             }
             Self::No(Recomputed::Impossible { peak_bound }) => {

@@ -10,6 +10,7 @@ use crate::{
     Limits, OpSequence, Plan, PlanError, Planner,
     lower::{Placing, optional_ties},
     order::{ReorderOptions, Reordered, peak, reorder},
+    planner::Replanned,
 };
 
 /// The nodes of a brief search for an order, and for a plan in the best of them.
@@ -20,21 +21,6 @@ const MAX_NEARBY: usize = 512;
 
 /// The most operators of a sequence that is searched briefly.
 const MAX_PROBED: usize = 2000;
-
-/// A plan and the operator order that it is for.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct ReorderedPlan {
-    /// The order, and what is known about all orders. This is the given order unless another one
-    /// has a smaller pool.
-    pub reordered: Reordered,
-    /// The sequence in that order.
-    pub sequence: OpSequence,
-    /// Its plan, which states the order.
-    pub plan: Plan,
-    /// The plan of the order given, made in the same way.
-    pub given: Plan,
-}
 
 impl Planner<'_> {
     /// Searches for the order of the operators that needs the fewest bytes, without a plan of it. The search uses one
@@ -99,7 +85,7 @@ impl Planner<'_> {
         &self,
         sequence: &OpSequence,
         limits: Limits,
-    ) -> Result<ReorderedPlan, PlanError> {
+    ) -> Result<Replanned<Reordered>, PlanError> {
         if !self.memories.pools.is_empty() {
             return Err(PlanError::OrderInPools);
         }
@@ -126,16 +112,16 @@ impl Planner<'_> {
     /// all ties may need fewer without some of them, and the pool may be larger than the bytes alive.
     fn with_nearby_orders(
         &self,
-        found: ReorderedPlan,
+        found: Replanned<Reordered>,
         given: &OpSequence,
         flat: &OpSequence,
-    ) -> Result<ReorderedPlan, PlanError> {
+    ) -> Result<Replanned<Reordered>, PlanError> {
         if flat.operators().len() > MAX_SIZE {
             return Ok(found);
         }
         let limits = Limits::default().nodes(PROBE_NODES);
         let options = self.orders(placing_of(&found.given), limits);
-        let tried = HashSet::from([found.reordered.order.clone()]);
+        let tried = HashSet::from([found.change.order.clone()]);
         let mut nearby = Nearby { planner: self, options, given, found, tried };
         let ties = optional_ties(flat, self.lowering);
         if ties.len() <= MAX_SETS_OF {
@@ -205,7 +191,7 @@ impl Planner<'_> {
         sequence: &OpSequence,
         mut reordered: Reordered,
         given: Plan,
-    ) -> Result<ReorderedPlan, PlanError> {
+    ) -> Result<Replanned<Reordered>, PlanError> {
         let is_better = reordered.is_better();
         // With other choices, a plan may need less than the orders were compared by.
         reordered.given_peak = reordered.given_peak.min(given.pool_size);
@@ -215,7 +201,7 @@ impl Planner<'_> {
                 Ok(mut plan) if plan.pool_size < given.pool_size => {
                     plan.order.clone_from(&reordered.order);
                     reordered.peak = reordered.peak.min(plan.pool_size);
-                    return Ok(ReorderedPlan { reordered, sequence, plan, given });
+                    return Ok(Replanned { change: reordered, sequence, plan, given });
                 }
                 Err(error) if !error.is_stop() => return Err(error),
                 // There is a plan of the order given.
@@ -224,7 +210,7 @@ impl Planner<'_> {
         }
         reordered.keep_given();
         let (sequence, plan) = (sequence.clone(), given.clone());
-        Ok(ReorderedPlan { reordered, sequence, plan, given })
+        Ok(Replanned { change: reordered, sequence, plan, given })
     }
 }
 
@@ -237,14 +223,14 @@ struct Nearby<'a> {
     planner: &'a Planner<'a>,
     options: ReorderOptions<'a>,
     given: &'a OpSequence,
-    found: ReorderedPlan,
+    found: Replanned<Reordered>,
     tried: HashSet<Vec<usize>>,
 }
 
 impl Nearby<'_> {
     /// Returns whether no order is better, or enough are tried.
     fn is_done(&self) -> bool {
-        let ReorderedPlan { plan, reordered, .. } = &self.found;
+        let Replanned { plan, change: reordered, .. } = &self.found;
         plan.pool_size <= reordered.lower_bound || self.tried.len() >= MAX_NEARBY
     }
 
@@ -263,7 +249,7 @@ impl Nearby<'_> {
         let planner = self.planner.clone().limits(self.planner.limits.nodes(nodes));
         match planner.plan(&sequence) {
             Ok(plan) if plan.pool_size < pool => {
-                self.found.reordered.take(order.clone(), peak.min(plan.pool_size));
+                self.found.change.take(order.clone(), peak.min(plan.pool_size));
                 self.found.plan = Plan { order, ..plan };
                 self.found.sequence = sequence;
                 Ok(true)
@@ -274,7 +260,7 @@ impl Nearby<'_> {
 
     /// Moves one operator to another place, if the pool is smaller then.
     fn move_one(&mut self) -> Result<bool, PlanError> {
-        let now = self.found.reordered.order.clone();
+        let now = self.found.change.order.clone();
         for from in 0..now.len() {
             for to in 0..now.len() {
                 if self.is_done() {
@@ -292,7 +278,7 @@ impl Nearby<'_> {
     }
 }
 
-impl ReorderedPlan {
+impl Replanned<Reordered> {
     /// Replaces the order by another one of `given`, the sequence before reordering; for example,
     /// by one that a file can hold. The order given is kept unless the pool of the other is
     /// smaller.
@@ -306,10 +292,10 @@ impl ReorderedPlan {
         given: &OpSequence,
         planner: &Planner<'_>,
     ) -> Result<Self, PlanError> {
-        if order == self.reordered.order {
+        if order == self.change.order {
             return Ok(self);
         }
-        let mut reordered = self.reordered;
+        let mut reordered = self.change;
         let permuted = given.permuted(&order)?;
         let flat = planner.flatten(&permuted)?;
         reordered.take(

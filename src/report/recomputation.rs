@@ -2,7 +2,7 @@
 
 use crate::{
     Bytes, OpSequence, Step,
-    planner::RecomputedFit,
+    planner::Replanned,
     recompute::{Recomputation, Recomputed},
     report::{
         Size, count,
@@ -25,7 +25,7 @@ fn row(label: &str, words: &str) -> String {
 /// it is proven that no plan fits, or that none was found.
 #[must_use]
 pub fn recomputation(
-    found: &Recomputed<RecomputedFit>,
+    found: &Recomputed<Replanned<Recomputation>>,
     given: &OpSequence,
     capacity: Bytes,
 ) -> String {
@@ -51,9 +51,9 @@ pub fn recomputation(
     }
 }
 
-fn fitting(found: &RecomputedFit, given: &OpSequence) -> String {
-    let of = &found.recomputation;
-    let (pool, before) = (Size(found.plan.pool_size), Size(found.given_pool));
+fn fitting(found: &Replanned<Recomputation>, given: &OpSequence) -> String {
+    let of = &found.change;
+    let (pool, before) = (Size(found.plan.pool_size), Size(found.given.pool_size));
     if of.later.is_empty() {
         return row("fits", &format!("a pool of {pool}; nothing runs twice"));
     }
@@ -162,7 +162,7 @@ pub fn recompute_curve(curve: &[Recomputation]) -> String {
 #[cfg(feature = "files")]
 #[must_use]
 pub fn recomputation_json(
-    found: &Recomputed<RecomputedFit>,
+    found: &Recomputed<Replanned<Recomputation>>,
     given: &OpSequence,
     capacity: Bytes,
 ) -> serde_json::Value {
@@ -170,7 +170,7 @@ pub fn recomputation_json(
     const FORMAT: &str = "memplan-recomputation/1";
     match found {
         Recomputed::Found(found) => {
-            let of = &found.recomputation;
+            let of = &found.change;
             let runs: Vec<String> = of.runs_twice().map(|step| given.operator_name(step)).collect();
             json!({
                 "format": FORMAT,

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, HashMap};
 
 use crate::{
     Bytes, OpSequence, Step,
-    planner::ReorderedPlan,
+    order::Reordered,
+    planner::Replanned,
     report::{
         Size,
         alive::{Peak, bytes_by_chunk},
@@ -36,8 +37,8 @@ fn is_only_order(sequence: &OpSequence) -> bool {
 /// Reports that an order is better and by how much, or that it is proven that none is better, or that none
 /// was found. For a better order, names the operators whose new places save memory.
 #[must_use]
-pub fn reordering(found: &ReorderedPlan, given: &OpSequence) -> String {
-    let order = &found.reordered;
+pub fn reordering(found: &Replanned<Reordered>, given: &OpSequence) -> String {
+    let order = &found.change;
     let row = |label: &str, words: String| hanging(&format!("{label:<LABEL$}"), &words, LABEL);
     let (pool, before) = (found.plan.pool_size, found.given.pool_size);
     let bound = Size(order.lower_bound);
@@ -118,9 +119,9 @@ pub fn reordering(found: &ReorderedPlan, given: &OpSequence) -> String {
 /// Returns the figures of [`reordering`] and the order itself as JSON.
 #[cfg(feature = "files")]
 #[must_use]
-pub fn reordering_json(found: &ReorderedPlan, given: &OpSequence) -> serde_json::Value {
+pub fn reordering_json(found: &Replanned<Reordered>, given: &OpSequence) -> serde_json::Value {
     use serde_json::json;
-    let order = &found.reordered;
+    let order = &found.change;
     let pays = pays(found);
     let paid: Vec<serde_json::Value> = pays
         .iter()
@@ -178,12 +179,12 @@ enum Role {
 
 /// Finds the chunks that are alive at the peak of the given order, but not when the same operator runs in the new
 /// order, and groups them by the operators whose moves cause that. The largest groups come first.
-fn pays(found: &ReorderedPlan) -> Vec<Pay> {
-    let order = &found.reordered.order;
+fn pays(found: &Replanned<Reordered>) -> Vec<Pay> {
+    let order = &found.change.order;
     let given = &found.given;
     let peak = Peak::of(given);
     let place = order.iter().position(|&step| step as Step == peak.step);
-    let Some(place) = place.filter(|_| found.reordered.is_better()) else {
+    let Some(place) = place.filter(|_| found.change.is_better()) else {
         return Vec::new();
     };
     let place = place as Step;

@@ -2,7 +2,9 @@
 
 use std::sync::OnceLock;
 
-use memplan::{Limits, Plan, PlanError, Strategy, plan::Scope, planner::ReorderedPlan};
+use memplan::{
+    Limits, Plan, PlanError, Strategy, order::Reordered, plan::Scope, planner::Replanned,
+};
 
 use super::{
     draw::{Case, World},
@@ -82,7 +84,7 @@ pub struct Truth {
     pub best: Option<Best>,
     pub order: Option<BestOrder>,
     plan: OnceLock<Result<Plan, PlanError>>,
-    reordered: OnceLock<Result<ReorderedPlan, PlanError>>,
+    reordered: OnceLock<Result<Replanned<Reordered>, PlanError>>,
 }
 
 impl Truth {
@@ -105,7 +107,7 @@ impl Truth {
         self.plan.get_or_init(|| planner(case).plan(&case.sequence)).as_ref()
     }
 
-    fn reordered(&self, case: &Case) -> Result<&ReorderedPlan, &PlanError> {
+    fn reordered(&self, case: &Case) -> Result<&Replanned<Reordered>, &PlanError> {
         let limits = Limits::default().nodes(100_000);
         let reordered = || planner(case).plan_reordered(&case.sequence, limits);
         self.reordered.get_or_init(reordered).as_ref()
@@ -341,8 +343,7 @@ fn quality(case: &Case, truth: &Truth, finding: &mut Finding) {
 fn order(claim: Claim, case: &Case, truth: &Truth, finding: &mut Finding) {
     let Some(BestOrder { order, best }) = &truth.order else { return };
     let Ok(found) = truth.reordered(case) else { return };
-    let (pool, bound, peak) =
-        (found.plan.pool_size(), found.reordered.lower_bound, found.reordered.peak);
+    let (pool, bound, peak) = (found.plan.pool_size(), found.change.lower_bound, found.change.peak);
     let by = |bytes: u64| bytes as f64 / best.pool().max(1) as f64;
     match claim {
         Claim::OrderBound => finding.ask(bound <= best.pool(), by(bound), || {

@@ -75,7 +75,7 @@ fn is_planned(case: &Case, right: &Right) {
         let limits = Limits::default();
         let found = planner(case).plan_reordered(&case.sequence, limits).unwrap();
         assert_eq!(found.plan.pool_size(), best);
-        assert!(found.reordered.lower_bound <= best, "{:?}", found.reordered);
+        assert!(found.change.lower_bound <= best, "{:?}", found.change);
     }
     let truth = Truth::of(case, world(right)).unwrap();
     for claim in [Claim::Bound, Claim::Fit] {

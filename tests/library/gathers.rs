@@ -476,7 +476,7 @@ fn an_order_has_a_bound_without_small_bytes() {
         .unwrap();
     let planner = Planner::new().alignment(4);
     let found = planner.plan_reordered(&sequence, memplan::Limits::default()).unwrap();
-    assert!(found.reordered.lower_bound <= found.plan.pool_size());
+    assert!(found.change.lower_bound <= found.plan.pool_size());
     assert_eq!((found.plan.pool_size(), verify(&found.sequence, &found.plan)), (24, vec![]));
 }
 
@@ -499,6 +499,6 @@ fn what_is_written_over_a_gather_of_weights_has_an_order() {
     let lowering = LoweringOptions::default().weights_in_pool(true);
     let planner = Planner::new().alignment(2).lowering(lowering);
     let found = planner.plan_reordered(&sequence, memplan::Limits::default()).unwrap();
-    assert!(found.reordered.lower_bound <= found.plan.pool_size());
+    assert!(found.change.lower_bound <= found.plan.pool_size());
     assert_eq!(verify(&found.sequence, &found.plan), vec![]);
 }

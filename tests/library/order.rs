@@ -196,20 +196,20 @@ fn a_plan_in_a_better_order_is_never_larger() {
         let Ok(given) = planner.plan(&sequence) else { continue };
         let found = planner.plan_reordered(&sequence, Limits::default().nodes(20_000)).unwrap();
         assert_eq!(found.given, given, "sequence {seed}");
-        let order = &found.reordered.order;
+        let order = &found.change.order;
         assert_eq!(found.sequence, sequence.permuted(order).unwrap(), "sequence {seed}");
         assert_eq!(verify(&found.sequence, &found.plan), [], "sequence {seed}");
-        if found.reordered.is_better() {
+        if found.change.is_better() {
             assert!(found.plan.pool_size() < given.pool_size(), "sequence {seed}");
             assert_eq!(found.plan.order(), order, "sequence {seed}");
             better += 1;
         } else {
-            assert_eq!((&found.plan, found.reordered.moved), (&given, 0), "sequence {seed}");
+            assert_eq!((&found.plan, found.change.moved), (&given, 0), "sequence {seed}");
         }
         // A given order is kept only if it is better.
         let kept = found.clone().with_order((0..order.len()).collect(), &sequence, &planner);
         let kept = kept.unwrap();
-        assert_eq!((kept.plan, kept.reordered.moved), (given, 0), "sequence {seed}");
+        assert_eq!((kept.plan, kept.change.moved), (given, 0), "sequence {seed}");
     }
     assert!(better > 40, "{better} better");
 }

@@ -9,9 +9,8 @@ use memplan::{
         onnx::{OnnxError, Survey, read_with_nodes},
     },
     order::default_limits,
-    planner::RecomputedFit,
-    recompute::Recomputed,
-    recompute::with_costs_from_shapes,
+    planner::Replanned,
+    recompute::{Recomputation, Recomputed, with_costs_from_shapes},
 };
 use rten_onnx::onnx::{GraphProto, ModelProto, NodeProto};
 
@@ -29,7 +28,7 @@ fn graph_of(bytes: &[u8]) -> GraphProto {
 }
 
 /// Finds operators to run later so that a model needs this part of its pool.
-fn fit(survey: &Survey, percent: u64, reorder: bool) -> Option<Box<RecomputedFit>> {
+fn fit(survey: &Survey, percent: u64, reorder: bool) -> Option<Box<Replanned<Recomputation>>> {
     let sequence = with_costs_from_shapes(&survey.sequence);
     let pool = Planner::new().plan(&sequence).unwrap().pool_size();
     let limits = Limits::default().nodes(20_000);
@@ -112,7 +111,7 @@ fn expand_all(bytes: &[u8], name: &str) -> usize {
             let Some(fit) = fit(&survey, percent, reorder) else { continue };
             let written = export::onnx::expanded(bytes, &survey, &fit).unwrap();
             let found = check(bytes, &written, name);
-            assert_eq!(found, fit.recomputation.runs_twice().count(), "{name}");
+            assert_eq!(found, fit.change.runs_twice().count(), "{name}");
             let again = read(&written).sequence;
             assert!(again.has_same_operators(&fit.sequence), "{name} {percent} {reorder}");
             assert_eq!(Planner::new().plan(&again).unwrap().pool_size(), fit.plan.pool_size());

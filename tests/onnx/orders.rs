@@ -265,8 +265,8 @@ fn a_call_of_a_function_moves_as_a_whole() {
     let survey = read(&bytes);
     assert_eq!(survey.sequence.operators().len(), 7, "{:?}", survey.sequence);
     let found = Planner::new().plan_reordered(&survey.sequence, default_limits()).unwrap();
-    assert!(found.reordered.is_better());
-    let nodes = survey.node_order(&found.reordered.order);
+    assert!(found.change.is_better());
+    let nodes = survey.node_order(&found.change.order);
     let file = export::onnx::permuted(&bytes, &nodes).unwrap();
     check(&bytes, &file, "calls");
     assert_eq!(nodes, [0, 2, 1, 3, 4]);

@@ -1,8 +1,11 @@
 //! The capacity is that of the planned pool.
 
 use memplan::{
-    Limits, OpSequence, Operator, Output, Planner, order::default_limits, planner::RecomputedFit,
-    recompute::Recomputed, verify::verify,
+    Limits, OpSequence, Operator, Output, Planner,
+    order::default_limits,
+    planner::Replanned,
+    recompute::{Recomputation, Recomputed},
+    verify::verify,
 };
 
 use super::steps::random_step;
@@ -18,18 +21,18 @@ fn fit(
     capacity: u64,
     limits: Limits,
     orders: Option<Limits>,
-) -> Option<Box<RecomputedFit>> {
+) -> Option<Box<Replanned<Recomputation>>> {
     match planner().plan_recomputed(step, capacity, limits, orders).unwrap() {
         Recomputed::Found(found) => {
             assert!(found.plan.pool_size() <= capacity);
-            let recomputation = &found.recomputation;
+            let recomputation = &found.change;
             assert!(recomputation.peak_bound <= recomputation.peak);
             assert!(recomputation.peak <= found.plan.pool_size());
             assert!(verify(&found.sequence, &found.plan).is_empty());
-            assert_eq!(planner().plan(step).unwrap().pool_size(), found.given_pool);
-            let expanded = &found.recomputation.sequence;
-            assert_eq!(expansion::check(step, expanded), Ok(found.recomputation.extra_cost));
-            assert_eq!(found.is_reordered, !found.sequence.has_same_operators(expanded));
+            assert_eq!(planner().plan(step).unwrap().pool_size(), found.given.pool_size());
+            let expanded = &found.change.sequence;
+            assert_eq!(expansion::check(step, expanded), Ok(found.change.extra_cost));
+            assert!(orders.is_some() || !found.is_reordered());
             Some(found)
         }
         Recomputed::Impossible { peak_bound } => {
@@ -53,15 +56,15 @@ fn the_pool_of_what_is_found_fits() {
         let capacity = planner().plan(&step).unwrap().pool_size() * 7 / 10;
         let limits = Limits::default().nodes(3_000);
         let found = fit(&step, capacity, limits, None);
-        twice += u64::from(found.as_ref().is_some_and(|fit| fit.recomputation.extra_cost > 0));
+        twice += u64::from(found.as_ref().is_some_and(|fit| fit.change.extra_cost > 0));
         let reordered = fit(&step, capacity, limits, Some(default_limits()));
         // What a better order alone makes fit needs no recomputation.
         let in_order = planner().plan_reordered(&step, default_limits()).unwrap();
         if in_order.plan.pool_size() <= capacity {
-            assert_eq!(reordered.as_ref().unwrap().recomputation.extra_cost, 0);
+            assert_eq!(reordered.as_ref().unwrap().change.extra_cost, 0);
         }
-        let cost = |fit: &Option<Box<RecomputedFit>>| {
-            fit.as_ref().map_or(u64::MAX, |fit| fit.recomputation.extra_cost)
+        let cost = |fit: &Option<Box<Replanned<Recomputation>>>| {
+            fit.as_ref().map_or(u64::MAX, |fit| fit.change.extra_cost)
         };
         cheaper += u64::from(cost(&reordered) < cost(&found));
     }
@@ -74,7 +77,7 @@ fn what_fits_as_given_runs_as_given() {
     let step = random_step(&mut Dice(8), 10);
     let pool = planner().plan(&step).unwrap().pool_size();
     let found = fit(&step, pool, Limits::default(), None).unwrap();
-    assert!(found.is_proven() && found.recomputation.later.is_empty());
+    assert!(found.is_proven() && found.change.later.is_empty());
     assert_eq!(found.plan.pool_size(), pool);
 }
 
@@ -92,7 +95,7 @@ fn a_tensor_that_is_used_in_parts_counts_with_the_smallest_part() {
     assert!(matches!(fit(44), Recomputed::NotFound { peak_bound: 44, .. }));
     for capacity in [75, 76] {
         let Recomputed::Found(found) = fit(capacity) else { panic!("{capacity}") };
-        assert!(found.recomputation.peak_bound <= found.plan.pool_size(), "{found:?}");
+        assert!(found.change.peak_bound <= found.plan.pool_size(), "{found:?}");
     }
 }
 

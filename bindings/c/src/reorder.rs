@@ -50,7 +50,7 @@ pub unsafe extern "C" fn memplan_plan_reordered(
             }
             _ => Ok(()),
         };
-        let steps = &found.reordered.order;
+        let steps = &found.change.order;
         let mut plan = Plan::of_order(found.plan, &found.sequence, &given, steps)?;
         plan.reordered = Some(found.sequence);
         let numbers = steps.iter().map(|&step| u32::try_from(step).unwrap_or(u32::MAX));

@@ -270,7 +270,7 @@ pub(crate) fn reorder(
     let plan = |plan, sequence: &Sequence| {
         Plan::new(plan, Given::Sequence(sequence.0.clone()), &options, interrupted)
     };
-    let order = found.reordered;
+    let order = found.change;
     Ok(Found {
         plan: plan(found.plan, &better),
         given: plan(found.given, sequence),

@@ -68,7 +68,7 @@ pub(crate) fn recompute(
     };
     Ok(match found {
         Recomputed::Found(fit) => {
-            let of = &fit.recomputation;
+            let of = &fit.change;
             let proven = fit.is_proven();
             let expanded = Sequence::of(fit.sequence);
             Found {

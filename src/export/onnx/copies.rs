@@ -14,7 +14,8 @@ use rten_onnx::onnx::{GraphProto, ModelProto};
 use crate::{
     OpSequence,
     import::onnx::{Field, NODE, OnnxError, Survey, fields, graph_field},
-    planner::RecomputedFit,
+    planner::Replanned,
+    recompute::Recomputation,
     recompute::{Run, runs},
 };
 
@@ -54,7 +55,11 @@ const VALUE_NAME: u64 = 1;
 /// needs a name that the model has.
 ///
 /// [`plan_recomputed`]: crate::Planner::plan_recomputed
-pub fn expanded(model: &[u8], survey: &Survey, fit: &RecomputedFit) -> Result<Vec<u8>, OnnxError> {
+pub fn expanded(
+    model: &[u8],
+    survey: &Survey,
+    fit: &Replanned<Recomputation>,
+) -> Result<Vec<u8>, OnnxError> {
     let place = graph_field(model)?;
     let file = File { bytes: model, fields: fields(model, place.content.clone())? };
     let parsed = ModelProto::parse_buf(model)
@@ -104,7 +109,7 @@ struct Writing<'a> {
     file: &'a File<'a>,
     graph: &'a GraphProto,
     survey: &'a Survey,
-    fit: &'a RecomputedFit,
+    fit: &'a Replanned<Recomputation>,
 }
 
 impl<'a> Writing<'a> {
@@ -141,11 +146,11 @@ impl<'a> Writing<'a> {
         if is_other {
             return Err(OnnxError::NotAPermutation { nodes });
         }
-        if !self.fit.recomputation.later.is_empty() {
+        if !self.fit.change.later.is_empty() {
             check_calls(given, of_steps)?;
         }
-        let expanded = &self.fit.recomputation.sequence;
-        let later = &self.fit.recomputation.later;
+        let expanded = &self.fit.change.sequence;
+        let later = &self.fit.change.later;
         let all = runs(given.operators().len(), later)?;
         let by_output: HashMap<&str, Run> = (0..all.len().min(expanded.operators().len()))
             .filter_map(|at| Some((first_output(expanded, at)?, all[at])))
@@ -254,8 +259,8 @@ impl<'a> Writing<'a> {
 
     /// States of each copy what the file states of its original.
     fn push_values(&self, written: &mut Vec<u8>) -> Result<(), OnnxError> {
-        let (given, expanded) = (&self.survey.sequence, &self.fit.recomputation.sequence);
-        let all = runs(given.operators().len(), &self.fit.recomputation.later)?;
+        let (given, expanded) = (&self.survey.sequence, &self.fit.change.sequence);
+        let all = runs(given.operators().len(), &self.fit.change.later)?;
         let mut copies: Names = HashMap::new();
         for (operator, run) in expanded.operators().iter().zip(all).filter(|(_, run)| run.is_copy) {
             let old = given.operators()[run.step].outputs.iter().map(|&id| &*given.tensor(id).name);

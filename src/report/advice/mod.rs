@@ -112,8 +112,8 @@ impl<'a> Changes<'a> {
         }
         let limits = Limits::default().nodes(ORDER_EFFORT);
         let order = self.planner.plan_reordered(self.sequence, limits)?;
-        if order.reordered.is_better() && order.plan.pool_size < least {
-            let change = Change::Order(order.reordered.order);
+        if order.change.is_better() && order.plan.pool_size < least {
+            let change = Change::Order(order.change.order);
             found.push((change, order.plan.pool_size));
         }
         let close = self.best(self.close_runs())?;
