@@ -91,8 +91,8 @@ pub(crate) fn layout_within(
 }
 
 /// The best packing of all orders, or of as many as the time allows. If the time ends during the first order, each of
-/// its other bodies is put on top of the bodies that may be alive together with it. Many bodies are then placed in [size
-/// classes](super::size_classes), if the problem allows that.
+/// its other bodies is put on top of the bodies that may be alive together with it. If there are many bodies, and the
+/// problem allows it, all are then placed in [size classes](super::size_classes).
 pub(super) fn packed(
     instance: &PoolInstance<'_>,
     monitor: &mut Monitor<'_>,

@@ -101,8 +101,8 @@ pub use stages::{Stage, Without};
 pub(crate) use state::occupancy::Occupancy;
 use under_way::Search;
 
-/// Chooses an offset for every chunk by a strategy. The same problem always gets the same layout, unless a time limit or
-/// a cancellation ends the search.
+/// Chooses an offset for every chunk. The same problem always gets the same layout, unless a time limit or a
+/// cancellation ends the search.
 ///
 /// # Errors
 ///

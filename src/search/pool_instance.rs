@@ -48,7 +48,8 @@ pub(super) struct PoolInstance<'p> {
     pub(super) overlaps: OverlapFinder,
     /// By chunk: the groups of chunks kept apart that it is in.
     pub(super) groups: HashMap<ChunkId, Vec<usize>>,
-    /// The pool to plan in [size classes](super::size_classes) if there is no time for more, if the problem allows that.
+    /// The pool to fill in [size classes](super::size_classes) if there is no time for more; `None` if the problem does
+    /// not allow that.
     pub(super) open_pool: Option<OpenPool>,
 }
 

@@ -6,7 +6,7 @@
 //! chains that are alive at once, each as large as its largest chain.
 //!
 //! In a constrained problem, bodies take the place of chains, and the bodies of a class allow the same offsets. All
-//! blocks lie above pins and reserved bytes, in a pool without a capacity. Each stream has classes of its own, and a body
+//! blocks lie above pins and reserved bytes, in a pool without a capacity. Each stream has classes of its own. A body
 //! takes a block if the last body in it is over, on every stream, before this one begins; only a few free blocks are
 //! examined.
 //!
