@@ -18,7 +18,7 @@ use groups::{INPUT, LIMITS, OUTPUT, PLANNING};
 pub(crate) use groups::{InputArgs, LaterArgs, OrderArgs, PlacingArgs, SearchArgs, StrategyArgs};
 pub(crate) use values::Emit;
 pub(crate) use values::{RuntimeName, SharedNames};
-use values::{capacity, steps, strategies};
+use values::{capacity, from_one, steps, strategies};
 
 /// Plans the memory of a deep-learning graph before it runs: one pool, and a fixed offset in it for
 /// every tensor.
@@ -224,10 +224,10 @@ pub(crate) struct ShowArgs {
     ///
     /// The default is the width of the terminal, or 80 columns. If too many
     /// chunks share a column, the map shows only the steps around the peak.
-    #[arg(long, value_name = "N", help_heading = OUTPUT)]
+    #[arg(long, value_name = "N", value_parser = from_one(), help_heading = OUTPUT)]
     pub(crate) width: Option<usize>,
     /// Height of the text map in lines.
-    #[arg(long, value_name = "LINES", default_value_t = 24, help_heading = OUTPUT)]
+    #[arg(long, value_name = "LINES", default_value_t = 24, value_parser = from_one(), help_heading = OUTPUT)]
     pub(crate) height: usize,
     /// Least number of bytes on the address axis of an .svg.
     ///

@@ -8,7 +8,7 @@ use crate::{PlanError, ProblemError, SequenceError, Step};
 pub enum ImportError {
     /// The text is not JSON, or not in the format that it states.
     #[cfg(feature = "files")]
-    #[error("{0}")]
+    #[error("{}", in_plain_words(.0))]
     Json(#[from] serde_json::Error),
     /// The file has no content.
     #[error("the file is empty")]
@@ -236,6 +236,18 @@ pub enum ImportError {
     /// This build has no reader for ONNX.
     #[error("this build of memplan cannot read ONNX; build it with feature \"onnx\"")]
     NoOnnx,
+}
+
+/// The parser's message without its names of types.
+#[cfg(feature = "files")]
+fn in_plain_words(error: &serde_json::Error) -> String {
+    let message = error.to_string();
+    ["u64", "u32", "u16", "usize"].iter().fold(message, |message, name| {
+        message.replace(
+            &format!("expected {name} at line"),
+            "expected a whole number of at least 0 at line",
+        )
+    })
 }
 
 /// The message for a damaged program. Programs are read with the flatbuffer reader of TensorFlow Lite models, whose own

@@ -56,8 +56,11 @@ pub enum PlanError {
         "orders and recomputation are searched for in one pool without limits only; give no pools and no largest buffer"
     )]
     OrderInPools,
-    /// A pin names a pool that is not listed.
-    #[error("there is no pool '{pool}'; the pools are {pools}")]
+    /// A pin names a pool that is not listed, or none of several.
+    #[error("{}", match &**pool {
+        "" => format!("a pin must name one of the pools {pools}"),
+        pool => format!("there is no pool '{pool}'; the pools are {pools}"),
+    })]
     UnknownPool {
         /// Its name.
         pool: String,

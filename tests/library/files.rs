@@ -407,6 +407,10 @@ fn bad_csv_is_refused(#[case] text: &str, #[case] message: &str) {
     "{\"format\": \"memplan-problem/1\", \"chunks\": [\n{\"id\": 0, \"begin\": -1, \"end\": 1, \"size\": 1}]}",
     "invalid type: integer `-1`, expected a step from 0, or a list of one per stream at line 2 column 21"
 )]
+#[case::name_as_an_id(
+    r#"{"format": "memplan-problem/1", "chunks": [{"id": "kv", "begin": 0, "end": 1, "size": 1}]}"#,
+    "invalid type: string \"kv\", expected a whole number of at least 0 at line 1 column 54"
+)]
 #[case::fraction(
     "{\"format\": \"memplan-problem/1\", \"chunks\": [{\"id\": 0, \"begin\": 0, \"end\": 1.5, \"size\": 1}]}",
     "invalid type: floating point `1.5`, expected a step from 0, or a list of one per stream"

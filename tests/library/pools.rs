@@ -81,6 +81,9 @@ fn a_pinned_tensor_lies_where_it_must() {
     assert_eq!(unknown.to_string(), "there is no tensor or chunk 'x' to pin");
     let unknown = Planner::new().pin("end", "sram", 0).plan(&sequence).unwrap_err();
     assert_eq!(unknown.to_string(), "there is no pool 'sram'; the pools are not listed");
+    let pools = Planner::new().pools(["a", "b"].map(Pool::new));
+    let unnamed = pools.pin("end", "", 0).plan(&sequence).unwrap_err();
+    assert_eq!(unnamed.to_string(), "a pin must name one of the pools a, b");
 }
 
 /// Two pins may exclude a view, which is then a copy unless it is required.

@@ -2,7 +2,7 @@
 
 use std::{ops::Range, time::Duration};
 
-use clap::ValueEnum;
+use clap::{ValueEnum, builder::RangedU64ValueParser};
 use memplan::{
     Step, Strategy,
     import::{Format, InPlace, tflite::Runtime},
@@ -78,6 +78,11 @@ pub(super) fn steps(text: &str) -> Result<Range<Step>, String> {
         return Err("FROM must be less than TO".to_owned());
     }
     Ok(steps)
+}
+
+/// Parses a number of columns or lines.
+pub(super) fn from_one() -> RangedU64ValueParser<usize> {
+    RangedU64ValueParser::new().range(1..)
 }
 
 pub(super) fn capacity(text: &str) -> Result<u64, String> {

@@ -102,6 +102,7 @@ fn the_help_of_plan_has_headings_and_fits_in_two_screens() {
 #[case::range_of_nothing(&["plan", "tests/models/heads.onnx", "--dim", "batches=1..3"], "no dimension of the model is called 'batches'; there are: batch")]
 #[case::range_too_large(&["plan", "tests/models/heads.onnx", "--dim", "batch=1..300000"], "too many to check each for this model; narrow a range, or give a size exactly")]
 #[case::range_and_size(&["plan", "tests/models/heads.onnx", "--dim", "batch=1..3", "--dim", "batch=2"], "--dim batch=N is given twice; give it once")]
+#[case::no_width(&["show", EXAMPLE, "--width", "0"], "invalid value '0' for '--width <N>': 0 is not in 1..")]
 #[case::no_such_unit(&["plan", EXAMPLE, "--capacity", "800k"], "units are B, KB, MB, GB, KiB, MiB and GiB")]
 #[case::no_capacity(&["plan", EXAMPLE, "--capacity", "0"], "invalid value '0' for '--capacity <SIZE>': expected a size of at least a byte")]
 #[case::capacity_below_zero(&["plan", EXAMPLE, "--capacity=-1"], "invalid value '-1' for '--capacity <SIZE>'")]
