@@ -134,7 +134,6 @@ pub(super) fn packed(
         }
     }
     if best.is_none()
-        && failure.is_none()
         && let Some(places) = instance.open_pool.and_then(|open| open.places(problem))
     {
         let objective = Layout::from_bodies(problem, bodies, &places).objective(problem);
