@@ -3,10 +3,7 @@
 
 use std::{collections::HashMap, ops::Range};
 
-use crate::{
-    Bytes, Plan, Problem, Step,
-    problem::{ChunkId, constraints::ChunkConstraints},
-};
+use crate::{Bytes, Plan, Problem, Step, problem::constraints::ChunkConstraints};
 
 /// Steps in which a chunk needs only some of its bytes, or none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -60,21 +57,18 @@ impl Plan {
         let asks = |asked: &ChunkConstraints| {
             asked.pin.is_some() || !asked.holes.is_empty() || !asked.windows.is_empty()
         };
-        let mut places: HashMap<u64, usize> = HashMap::new();
-        if constraints.own.iter().any(asks) {
-            places.extend(self.chunks.iter().enumerate().map(|(at, chunk)| (chunk.id, at)));
-        }
-        let place = |chunk: ChunkId| places.get(&problem.number(chunk)).copied();
+        let asked = problem.ids().zip(&constraints.own).filter(|(_, asked)| asks(asked));
+        let asked: HashMap<u64, &ChunkConstraints> =
+            asked.map(|(chunk, asked)| (problem.number(chunk), asked)).collect();
         let of_chunks = || {
-            let placed = problem.ids().zip(&constraints.own);
-            placed.filter_map(|(chunk, asked)| Some((place(chunk)?, asked)))
+            let chunks = self.chunks.iter().enumerate().filter(|_| !asked.is_empty());
+            chunks.filter_map(|(at, chunk)| Some((at, *asked.get(&chunk.id)?)))
         };
         let mut windows: Vec<PlannedWindow> =
             of_chunks().flat_map(|(chunk, asked)| windows(chunk, asked)).collect();
         windows.sort_unstable();
         let pinned = of_chunks().filter(|(_, asked)| asked.pin.is_some());
-        let mut pinned: Vec<usize> = pinned.map(|(chunk, _)| chunk).collect();
-        pinned.sort_unstable();
+        let pinned = pinned.map(|(chunk, _)| chunk).collect();
         let reserved = self.pools.iter().enumerate().flat_map(|(at, planned)| {
             let asked = constraints.pools.iter().filter(|pool| pool.name == planned.name);
             asked.flat_map(|pool| &pool.reserved).map(move |range| (at, range.clone()))
