@@ -46,9 +46,8 @@ impl<'a> Trial<'a> {
     /// Returns whether several requests that are refused because of parts may be possible together.
     pub(super) fn may_accept_more(&self) -> bool {
         let problem = &self.0.lowered.problem;
-        let clashes =
-            || problem.refused().into_iter().filter(|(_, why)| *why == RejectReason::Clash);
-        !problem.parts().is_empty() && clashes().count() > 1
+        let is_clash = |refused: &(usize, RejectReason)| refused.1 == RejectReason::Clash;
+        !problem.parts().is_empty() && problem.refused().into_iter().filter(is_clash).count() > 1
     }
 
     /// The number of runs that chunks consist of.
