@@ -205,8 +205,8 @@ impl ImportOptions {
         Ok(self)
     }
 
-    /// Sets the in-place abilities of all kernels that will run a model, except those of [single
-    /// operators](Self::kernel).
+    /// Sets the in-place abilities of the kernels that will run a model. [`kernel`](Self::kernel) sets those of one
+    /// operator.
     #[must_use]
     pub fn inplace(mut self, profile: InPlace) -> Self {
         (self.kernels.profile, self.kernels.is_onnxruntime) = (profile, false);
@@ -337,16 +337,15 @@ impl ImportOptions {
         self
     }
 
-    /// Where a declared shape differs from the one that follows from the operator and its inputs, uses the latter.
-    /// Without this and [`trust_declared`](Self::trust_declared), such a model is an error.
+    /// Trusts inference: uses the shape that follows from an operator and its inputs where the model declares another
+    /// one. Without this and [`trust_declared`](Self::trust_declared), such a model is an error.
     #[must_use]
     pub fn trust_inference(mut self) -> Self {
         self.trust = Some(Trust::Inference);
         self
     }
 
-    /// Where a declared shape differs from the one that follows from the operator and its inputs, uses the declared
-    /// one.
+    /// Trusts the model: uses the shape that it declares where another one follows from an operator and its inputs.
     #[must_use]
     pub fn trust_declared(mut self) -> Self {
         self.trust = Some(Trust::Declared);

@@ -54,24 +54,24 @@ impl Plan {
     /// Copies the holes, windows, pins and reserved ranges of the problem that this is a plan of.
     pub(super) fn with_windows(self, problem: &Problem) -> Self {
         let Some(constraints) = problem.constraints() else { return self };
-        let asks = |asked: &ChunkConstraints| {
-            asked.pin.is_some() || !asked.holes.is_empty() || !asked.windows.is_empty()
+        let is_listed = |own: &ChunkConstraints| {
+            own.pin.is_some() || !own.holes.is_empty() || !own.windows.is_empty()
         };
-        let asked = problem.ids().zip(&constraints.own).filter(|(_, asked)| asks(asked));
-        let asked: HashMap<u64, &ChunkConstraints> =
-            asked.map(|(chunk, asked)| (problem.number(chunk), asked)).collect();
+        let listed = problem.ids().zip(&constraints.own).filter(|(_, own)| is_listed(own));
+        let listed: HashMap<u64, &ChunkConstraints> =
+            listed.map(|(chunk, own)| (problem.number(chunk), own)).collect();
         let of_chunks = || {
-            let chunks = self.chunks.iter().enumerate().filter(|_| !asked.is_empty());
-            chunks.filter_map(|(at, chunk)| Some((at, *asked.get(&chunk.id)?)))
+            let chunks = self.chunks.iter().enumerate().filter(|_| !listed.is_empty());
+            chunks.filter_map(|(at, chunk)| Some((at, *listed.get(&chunk.id)?)))
         };
         let mut windows: Vec<PlannedWindow> =
-            of_chunks().flat_map(|(chunk, asked)| windows(chunk, asked)).collect();
+            of_chunks().flat_map(|(chunk, own)| windows(chunk, own)).collect();
         windows.sort_unstable();
-        let pinned = of_chunks().filter(|(_, asked)| asked.pin.is_some());
+        let pinned = of_chunks().filter(|(_, own)| own.pin.is_some());
         let pinned = pinned.map(|(chunk, _)| chunk).collect();
         let reserved = self.pools.iter().enumerate().flat_map(|(at, planned)| {
-            let asked = constraints.pools.iter().filter(|pool| pool.name == planned.name);
-            asked.flat_map(|pool| &pool.reserved).map(move |range| (at, range.clone()))
+            let given = constraints.pools.iter().filter(|pool| pool.name == planned.name);
+            given.flat_map(|pool| &pool.reserved).map(move |range| (at, range.clone()))
         });
         let reserved = reserved.collect();
         Self { windows, pinned, reserved, ..self }
@@ -79,15 +79,15 @@ impl Plan {
 }
 
 /// The holes and windows of a chunk, in any order.
-fn windows(chunk: usize, asked: &ChunkConstraints) -> impl Iterator<Item = PlannedWindow> {
-    let holes = asked.holes.iter().map(move |hole| PlannedWindow {
+fn windows(chunk: usize, own: &ChunkConstraints) -> impl Iterator<Item = PlannedWindow> {
+    let holes = own.holes.iter().map(move |hole| PlannedWindow {
         chunk,
         begin: hole.start,
         end: hole.end,
         low: 0,
         high: 0,
     });
-    holes.chain(asked.windows.iter().map(move |window| PlannedWindow {
+    holes.chain(own.windows.iter().map(move |window| PlannedWindow {
         chunk,
         begin: window.steps.start,
         end: window.steps.end,

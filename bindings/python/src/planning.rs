@@ -259,7 +259,7 @@ pub(crate) fn reorder(
 ) -> PyResult<Found> {
     let options = Options::read(options)?;
     let given = &sequence.0.sequence;
-    // The effort is that of the search for an order; the plans have their own default.
+    // The effort limits the search for an order; plans keep their default effort.
     let planner = Options { effort: None, ..options.clone() }.planner();
     let (found, interrupted) = Watch::new(progress)?.run(py, planner, |planner| {
         let limits = options.limits(default_limits());

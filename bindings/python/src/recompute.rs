@@ -45,7 +45,7 @@ pub(crate) fn recompute(
     let given = &sequence.0.sequence;
     let limits = options.limits(Limits::default());
     let orders = reorder.then(order::default_limits);
-    // The effort is that of the search for what runs twice; the plans have their own default.
+    // The effort limits the search for operators to run twice; plans keep their default effort.
     let planner = Options { effort: None, ..options.clone() }.planner();
     let (found, interrupted) = Watch::new(progress)?.run(py, planner, |planner| {
         planner.plan_recomputed(given, capacity, limits, orders).map_err(plan_error)
