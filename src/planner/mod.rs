@@ -380,9 +380,9 @@ impl<'a> Planner<'a> {
         }
         Ok(match input.into() {
             InputRef::Sequence(sequence) => {
-                Source::Sequence(sequence, &self.flatten(sequence)?).bound(self)
+                Source::Sequence(sequence, &self.flatten(sequence)?).bound(self, &[])
             }
-            InputRef::Problem(problem) => Source::Problem(problem).bound(self),
+            InputRef::Problem(problem) => Source::Problem(problem).bound(self, &[]),
         })
     }
 

@@ -7,8 +7,9 @@
 //! bound](crate::lower::content_bound), which holds for all choices, the input is planned again with other choices.
 //! First, lifetimes become finer: of single bytes ([`Grain::Bytes`](crate::lower::Grain::Bytes)), then of the pieces
 //! that outputs may gather or divide between them. Then ties at the peak are given up, one at a time, as long as the
-//! peak falls. If there are few ties, all sets of them are tried instead, the ones that copy the fewest bytes first. If
-//! every set is planned optimally or refuted, the best plan is proven over all choices. With several pools, this holds
+//! peak falls. If there are few ties, all sets of them are tried instead, the ones that copy the fewest bytes first. A
+//! set whose content bound without these ties reaches the best pool is refuted, and so are all sets around it. If every
+//! set is planned optimally or refuted, the best plan is proven over all choices. With several pools, this holds
 //! only if no set has a smaller lower bound, because the traffic comes first.
 //!
 //! Cost: a lowering for each tie at the peak, at most [`MAX_LOWERINGS`], and a plan whenever the bound falls. No
@@ -80,7 +81,7 @@ impl Choices<'_> {
         if plan.is_ok() && self.is_over() {
             return plan;
         }
-        let bound = self.source.bound(self.planner).unwrap_or(0);
+        let bound = self.source.bound(self.planner, &[]).unwrap_or(0);
         let first = plan.as_ref().map_or(0, |plan| plan.pool_size);
         let mut best = Best { plan, given_up: Vec::new() };
         let (mut is_proven, mut least) = (false, 0);

@@ -50,8 +50,17 @@ impl<'a> Search<'a> {
         let limit = self.lowering.overlap_limit.unwrap_or(0);
         self.lowering = self.lowering.overlap_limit(Some(limit));
         let mut is_proven = true;
+        // Sets that need at least the bytes of the best plan, so that all sets around them do.
+        let mut refuted: Vec<u32> = Vec::new();
         for (_, _, set) in sets {
+            if refuted.iter().any(|inner| set & inner == *inner) {
+                continue;
+            }
             let given_up: Vec<Tied> = members(set).map(|at| self.ties[at]).collect();
+            if self.is_refuted(&given_up, best) {
+                refuted.push(set);
+                continue;
+            }
             // The number of runs with the previous grain, if lowering with it succeeded.
             let mut runs = None;
             for &grain in self.grains() {
@@ -74,6 +83,16 @@ impl<'a> Search<'a> {
             }
         }
         Ok(is_proven)
+    }
+
+    /// Returns whether no plan without these ties is better than the best, whatever else it gives up. Several pools
+    /// are also compared by traffic.
+    fn is_refuted(&self, given_up: &[Tied], best: &Best) -> bool {
+        let Choices { planner, source, .. } = *self.choices;
+        best.plan.as_ref().is_ok_and(|plan| {
+            let is_one = plan.pools.len() < 2;
+            is_one && source.bound(planner, given_up).is_some_and(|least| least >= plan.pool_size)
+        })
     }
 
     /// Gives up ties at the peak as long as it falls.

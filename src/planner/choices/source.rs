@@ -18,7 +18,7 @@ use crate::{
 /// A tie between two tensors, or between two chunks of a problem: the place of an optional request, or of an optional
 /// part, in its list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Tied {
+pub(in crate::planner) enum Tied {
     Tensors(Tie),
     Chunks(usize),
     Part(usize),
@@ -111,8 +111,12 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// The fewest bytes of a pool, whatever is chosen; `None` if that cannot be counted.
-    pub(in crate::planner) fn bound(self, planner: &Planner<'_>) -> Option<Bytes> {
+    /// The fewest bytes of a pool without some ties, whatever else is chosen; `None` if that cannot be counted.
+    pub(in crate::planner) fn bound(
+        self,
+        planner: &Planner<'_>,
+        given_up: &[Tied],
+    ) -> Option<Bytes> {
         let alignment = match self {
             Self::Sequence(..) => planner.placing().alignment,
             Self::Problem(problem) => planner.alignment.unwrap_or(problem.alignment()),
@@ -125,14 +129,22 @@ impl<'a> Source<'a> {
         }
         match self {
             Self::Sequence(_, flat) => {
-                content_bound(&flat.sequence, planner.lowering, planner.placing())
+                let sequence = if given_up.is_empty() {
+                    Cow::Borrowed(&*flat.sequence)
+                } else {
+                    Cow::Owned(without(flat, given_up))
+                };
+                content_bound(&sequence, planner.lowering, planner.placing())
             }
             Self::Problem(problem) => {
                 let padding = planner.padding.unwrap_or(problem.padding());
-                let problem = if planner.lowering.gathers {
+                let gathers = planner.lowering.gathers;
+                let problem = if gathers && given_up.is_empty() {
                     Cow::Borrowed(problem)
                 } else {
-                    Cow::Owned(problem.without(|_| false, |_| true, false).ok()?)
+                    let is_given_up = |part| !gathers || given_up.contains(&Tied::Part(part));
+                    let is_request = |at| given_up.contains(&Tied::Chunks(at));
+                    Cow::Owned(problem.without(is_request, is_given_up, false).ok()?)
                 };
                 problem.bound_over_choices(alignment, padding)
             }
@@ -149,11 +161,7 @@ impl<'a> Source<'a> {
     ) -> Result<Option<Prepared<'p>>, PlanError> {
         match self {
             Self::Sequence(_, flat) => {
-                let ties = given_up.iter().filter_map(|tied| match *tied {
-                    Tied::Tensors(tie) => Some(tie),
-                    Tied::Chunks(_) | Tied::Part(_) => None,
-                });
-                let mut sequence = flat.sequence.without(&ties.collect::<Vec<_>>());
+                let mut sequence = without(flat, given_up);
                 if wanted == Wanted::Gathered {
                     sequence.require_gathers();
                 }
@@ -219,6 +227,15 @@ impl<'a> Source<'a> {
             _ => false,
         }
     }
+}
+
+/// A sequence without some ties.
+fn without(flat: &Flattened<'_>, given_up: &[Tied]) -> OpSequence {
+    let ties = given_up.iter().filter_map(|tied| match *tied {
+        Tied::Tensors(tie) => Some(tie),
+        Tied::Chunks(_) | Tied::Part(_) => None,
+    });
+    flat.sequence.without(&ties.collect::<Vec<_>>())
 }
 
 fn dependency(sequence: &OpSequence, tie: Tie) -> &Dependency<TensorId> {
