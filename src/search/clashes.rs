@@ -22,8 +22,8 @@ const MAX_FOUND: usize = 1 << 24;
 /// The ranges of two bodies are merged as soon as there are more than this many.
 const MAX_RANGES: usize = 1 << 16;
 
-/// Bodies with bytes from here on are not supported: differences of offsets must fit in a signed number.
-const HIGHEST: Bytes = 1 << 62;
+/// Bodies with bytes from here on are not supported: differences of offsets must fit in `i64`.
+pub(super) const HIGHEST: Bytes = 1 << 60;
 
 /// A body clashes with `other` if its offset minus the other's lies strictly between `low` and `high`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

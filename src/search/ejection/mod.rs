@@ -16,9 +16,12 @@
 
 mod strip;
 
+use std::ops::RangeInclusive;
+
 use crate::{
     monitor::Monitor,
     search::{
+        clashes::Clashes,
         control::{
             descent::{Attempt, Attempts, Packer},
             meter::Meter,
@@ -32,6 +35,7 @@ use crate::{
         state::instance::{Fixed, Instance, Item, Part},
     },
 };
+pub use strip::Grid;
 use strip::{Block, End, Strip, WORK_PER_BLOCK};
 
 /// The limits to try, in 64ths of the gap between the bound and the best packing: small steps, because each attempt
@@ -61,8 +65,9 @@ const TOTAL_BITS: u32 = 44;
 /// The weight of a body that cannot move, above every sum of other weights.
 const HEAVIEST: u64 = 1 << 62;
 
-/// A body that waits gains one in this many parts of its first weight.
+/// A body that finds no gap gains one in this many parts of its first weight: in instances, and where pairs clash.
 const GROWTH: u64 = 16;
+const GROWTH_OF_PAIRS: u64 = 4;
 
 /// The ends of lives to compare, to place a body next to others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,6 +78,7 @@ enum Match {
 }
 
 /// The bodies of an instance, most of which can move.
+#[derive(Default)]
 pub struct Ejection {
     strip: Strip,
     /// The number that the instance gives to each body of the strip.
@@ -85,6 +91,7 @@ pub struct Ejection {
     order: Vec<usize>,
     /// The first weight of each body.
     weights: Vec<u64>,
+    growth: u64,
     is_long: bool,
     /// The mean size of the bodies.
     size: i64,
@@ -137,7 +144,7 @@ impl Ejection {
         let is_rectangle = |body: &Body| matches!(body.parts[..], [Part { low: 0, .. }]);
         let is_long = bodies.len() > LONG && bodies.iter().all(is_rectangle);
         let squarings = if is_long { SQUARINGS_OF_LONG } else { SQUARINGS };
-        let weights = weights(&bodies, &live, squarings);
+        let weights = weights(areas(&bodies, &live, squarings), &fixed);
         let bodies = bodies.into_iter().map(|body| body.parts).collect();
         let strip = Strip::new(bodies, fixed, align, MAX_PAIRS)?;
         let mut order = outwards(&strip.items, peak);
@@ -149,19 +156,44 @@ impl Ejection {
         let lives = strip.items.iter().map(|item| item.sections().len() as u64);
         Some(Self {
             align,
-            limit: 0,
             peak,
             order,
             numbers,
             weights,
+            growth: GROWTH,
             is_long,
             size: mean(strip.items.iter().map(|item| item.size).sum()),
             life: mean(lives.sum()),
-            random: Random::default(),
-            packed: None,
             floor: tops.max().unwrap_or(0),
             strip,
+            ..Self::default()
         })
+    }
+
+    /// Improves a packing of bodies without sections, given by their sizes, allowed offsets, clashes and offsets.
+    pub fn of_clashes(bodies: Vec<(u64, Grid)>, clashes: Clashes, packed: &[u64]) -> Self {
+        let area = |(&(size, _), clashes): (&(u64, Grid), &Vec<_>)| {
+            u128::from(size) * (clashes.len() as u128).pow(2)
+        };
+        let areas = bodies.iter().zip(&clashes.0).map(area).collect();
+        let packed: Vec<_> = packed.iter().map(|offset| Some(offset.cast_signed())).collect();
+        let mut strip = Strip::of_clashes(bodies, clashes);
+        strip.offsets.clone_from(&packed);
+        let bodies = 0..strip.items.len();
+        let top = |body| strip.lowest(body) + strip.aligned(strip.items[body].size);
+        Self {
+            align: 1,
+            order: bodies.clone().collect(),
+            numbers: bodies.clone().collect(),
+            weights: weights(areas, &strip.fixed),
+            growth: GROWTH_OF_PAIRS,
+            size: 1,
+            life: 1,
+            packed: Some(packed),
+            floor: bodies.map(top).max().unwrap_or(0),
+            strip,
+            ..Self::default()
+        }
     }
 
     /// Somewhat more than the nodes that placing all bodies once takes.
@@ -176,7 +208,7 @@ impl Ejection {
 
     /// The highest offset of a body.
     fn highest(&self, body: usize) -> i64 {
-        self.limit - self.strip.aligned(self.strip.items[body].size)
+        self.strip.highest(body, self.limit)
     }
 
     /// Places a body in the free gap that suits it best; returns false if there is none. `again` says that the body is
@@ -195,7 +227,7 @@ impl Ejection {
         let highest = self.highest(body);
         let item = self.strip.items[body];
         let apart = |block: &Block| {
-            let other = self.strip.items[block.body as usize];
+            let other = self.strip.items[block.body];
             let (begins, ends) = (other.first.abs_diff(item.first), other.end.abs_diff(item.end));
             match by {
                 Match::Begins => begins,
@@ -211,7 +243,7 @@ impl Ejection {
                 best = Some((cost, offset));
             }
         };
-        let (mut at, mut below) = (0, 0);
+        let (mut at, mut below) = (self.strip.lowest(body), 0);
         let mut blocks = self.strip.sorted(End::Low).peekable();
         loop {
             let low = blocks.peek().map_or(highest, |block| block.low);
@@ -240,10 +272,10 @@ impl Ejection {
     /// Places a body where the bodies in its way weigh least; ejects and returns these. [`place`](Self::place) must
     /// have failed for it just before. Returns `None` if a body that cannot move is in the way at every offset.
     fn force(&mut self, body: usize, weights: &[u64]) -> Option<Vec<usize>> {
-        let best = self.lightest(self.highest(body), weights)?;
+        let best = self.lightest(self.strip.lowest(body)..=self.highest(body), weights)?;
         let blocks = self.strip.sorted(End::Low);
         let in_way = blocks.filter(|block| block.low < best && best < block.high);
-        let ejected: Vec<usize> = in_way.map(|block| block.body as usize).collect();
+        let ejected: Vec<usize> = in_way.map(|block| block.body).collect();
         for &other in &ejected {
             self.strip.offsets[other] = None;
         }
@@ -251,22 +283,25 @@ impl Ejection {
         Some(ejected)
     }
 
-    /// The offset at which the bodies in the way weigh least, for the body of the last look.
-    fn lightest(&mut self, highest: i64, weights: &[u64]) -> Option<i64> {
+    /// The offset in a range at which the bodies in the way weigh least, for the body of the last look.
+    fn lightest(&mut self, offsets: RangeInclusive<i64>, weights: &[u64]) -> Option<i64> {
         self.strip.sort(End::High);
         let begins = self.strip.sorted(End::Low).peekable();
         let (mut begun, mut later) = (begins.clone(), begins);
         let mut ends = self.strip.sorted(End::High).peekable();
-        let weight = |block: &Block| u128::from(weights[block.body as usize]);
-        let (mut cost, mut at) = (0, 0);
+        let weight = |block: &Block| u128::from(weights[block.body]);
+        let (mut at, highest) = offsets.into_inner();
+        let mut cost = 0;
         let (mut least, mut found, mut best) = (u128::from(HEAVIEST) - 1, 0, None);
-        // The cost is least where a block begins or ends, or at an end of the range.
+        // The cost is least where a block begins or ends, or at an end of the range. (`next_if` would not be inlined.)
         while at <= highest {
-            while let Some(block) = begun.next_if(|block| block.low < at) {
+            while let Some(block) = begun.peek().filter(|block| block.low < at) {
                 cost += weight(block);
+                begun.next();
             }
-            while let Some(block) = ends.next_if(|block| block.high <= at) {
+            while let Some(block) = ends.peek().filter(|block| block.high <= at) {
                 cost -= weight(block);
+                ends.next();
             }
             if cost < least {
                 (least, found) = (cost, 0);
@@ -278,7 +313,9 @@ impl Ejection {
                 }
             }
             // Blocks that begin here are not in the way.
-            while later.next_if(|block| block.low <= at).is_some() {}
+            while later.peek().is_some_and(|block| block.low <= at) {
+                later.next();
+            }
             let next = later.peek().map_or(highest, |block| block.low.min(highest));
             let next = ends.peek().map_or(next, |block| block.high.min(next));
             at = if at < highest { next } else { highest + 1 };
@@ -299,7 +336,7 @@ impl Ejection {
         for (_, body) in placed {
             let highest = self.highest(body);
             self.strip.look_at(body, highest, true);
-            let mut offset = if up { highest } else { 0 };
+            let mut offset = if up { highest } else { self.strip.lowest(body) };
             if up {
                 self.strip.sort(End::High);
                 for block in self.strip.sorted(End::High).rev() {
@@ -379,7 +416,7 @@ impl Packer for Ejection {
             let next = self.random.below(waiting.len());
             let body = waiting.swap_remove(next);
             if !self.place(body, Match::Either, true) {
-                weights[body] += 1 + self.weights[body] / GROWTH;
+                weights[body] += 1 + self.weights[body] / self.growth;
                 let Some(mut ejected) = self.force(body, &weights) else {
                     self.floor = self.limit + self.align;
                     return false;
@@ -467,9 +504,8 @@ fn live(bodies: &[Body], sections: usize) -> Vec<u64> {
     sums.collect()
 }
 
-/// The weight of each body: its area, where a section counts by a power of its live bytes; the most if it cannot
-/// move.
-fn weights(bodies: &[Body], live: &[u64], squarings: usize) -> Vec<u64> {
+/// The area of each body, where a section counts by a power of its live bytes.
+fn areas(bodies: &[Body], live: &[u64], squarings: usize) -> Vec<u128> {
     let most = u128::from(live.iter().copied().max().unwrap_or(0).max(1));
     let mut sum = 0;
     let mut before = vec![0];
@@ -482,14 +518,17 @@ fn weights(bodies: &[Body], live: &[u64], squarings: usize) -> Vec<u64> {
     let area = |part: &Part| {
         u128::from(part.high - part.low) * (before[part.end as usize] - before[part.first as usize])
     };
-    let area = |body: &Body| body.parts.iter().map(area).sum();
-    let areas: Vec<u128> = bodies.iter().map(area).collect();
+    bodies.iter().map(|body| body.parts.iter().map(area).sum()).collect()
+}
+
+/// The weight of each body: its share of the sum of all areas; the most if it cannot move.
+fn weights(areas: Vec<u128>, fixed: &[Option<i64>]) -> Vec<u64> {
     let unit = (areas.iter().sum::<u128>() >> TOTAL_BITS).max(1);
-    let weight = |(body, area): (&Body, u128)| match body.fixed {
+    let weight = |(area, fixed): (u128, &Option<i64>)| match fixed {
         Some(_) => HEAVIEST,
         None => 1 + u64::try_from(area / unit).unwrap_or(0),
     };
-    bodies.iter().zip(areas).map(weight).collect()
+    areas.into_iter().zip(fixed).map(weight).collect()
 }
 
 /// The bodies from the most crowded section outwards: first those that live in it, by begin; then all others, the

@@ -5,6 +5,7 @@
 use std::slice;
 
 use crate::search::{
+    clashes::{Clash, Clashes},
     ranges::merge,
     state::instance::{Item, Part},
 };
@@ -27,7 +28,7 @@ pub struct Block {
     pub low: i64,
     pub high: i64,
     /// The body that is placed.
-    pub body: u32,
+    pub body: usize,
 }
 
 /// An end of a block.
@@ -46,12 +47,21 @@ impl End {
     }
 }
 
-/// Differences of offsets at which a body and another overlap: those between `low` and `high`, both excluded.
-#[derive(Clone, Copy)]
-struct Clash {
-    low: i64,
-    high: i64,
-    body: u32,
+/// The offsets that a body may lie at: `residue` modulo `modulus`, from `residue` on.
+#[derive(Clone, Copy, Debug)]
+pub struct Grid {
+    pub modulus: i64,
+    pub residue: i64,
+}
+
+impl Grid {
+    fn round_down(self, offset: i64) -> i64 {
+        offset - (offset - self.residue).rem_euclid(self.modulus)
+    }
+
+    fn round_up(self, offset: i64) -> i64 {
+        -Self { residue: -self.residue, ..self }.round_down(-offset)
+    }
 }
 
 /// The result of the last [`Strip::look_at`]: the blocks of its body.
@@ -65,12 +75,15 @@ struct Look {
 }
 
 /// All bodies by first section, some of them placed.
+#[derive(Default)]
 pub struct Strip {
     /// By body: the smallest rectangle around it, from its first to its last section and from its offset to its top.
     pub items: Vec<Item>,
     /// The parts of each body that is more than a rectangle; no parts for all others.
     parts: Vec<Vec<Part>>,
     align: i64,
+    /// By body: its offsets, unless all are the multiples of the alignment.
+    grids: Vec<Grid>,
     /// For every [`STRIDE`]th body, the earlier bodies that are alive at its first section.
     alive: Vec<Vec<u32>>,
     /// By body: its offset, if it cannot move.
@@ -83,8 +96,8 @@ pub struct Strip {
     pub work: u64,
     /// By body: its clashes with all others; empty if they are not kept.
     clashes: Vec<Vec<Clash>>,
-    /// The number of clashes kept.
-    kept: usize,
+    /// The number of clashes kept; `None` if all are.
+    kept: Option<usize>,
     look: Look,
     /// By bucket: where the next block of it goes.
     buckets: Vec<usize>,
@@ -119,21 +132,45 @@ impl Strip {
             }
             live.push((at, item));
         }
-        let clashes = vec![Vec::new(); items.len()];
         Some(Self {
+            clashes: vec![Vec::new(); items.len()],
+            kept: Some(0),
+            offsets: fixed.clone(),
             items,
             parts,
             align,
             alive,
-            offsets: fixed.clone(),
             fixed,
             pairs,
-            work: 0,
-            clashes,
-            kept: 0,
-            look: Look::default(),
-            buckets: Vec::new(),
+            ..Self::default()
         })
+    }
+
+    /// Creates a strip of bodies without sections, given by their sizes and offsets, and their clashes.
+    pub fn of_clashes(bodies: Vec<(u64, Grid)>, Clashes(clashes): Clashes) -> Self {
+        let bodies = bodies.into_iter();
+        let (items, grids): (Vec<Item>, _) =
+            bodies.map(|(size, grid)| (Item { first: 0, end: 0, size }, grid)).unzip();
+        Self {
+            align: 1,
+            fixed: vec![None; items.len()],
+            pairs: clashes.iter().map(|of_body| of_body.len() as u64).sum::<u64>() / 2,
+            items,
+            grids,
+            clashes,
+            ..Self::default()
+        }
+    }
+
+    /// The lowest offset of a body.
+    pub fn lowest(&self, body: usize) -> i64 {
+        self.grids.get(body).map_or(0, |grid| grid.residue)
+    }
+
+    /// The highest offset at which a body ends at most at a limit.
+    pub fn highest(&self, body: usize, limit: i64) -> i64 {
+        let highest = limit - self.aligned(self.items[body].size);
+        self.grids.get(body).map_or(highest, |grid| grid.round_down(highest))
     }
 
     /// Finds the offsets from 0 to `most` at which placed bodies block a body. The blocks of one placed body are
@@ -143,9 +180,9 @@ impl Strip {
         let mut look = std::mem::take(&mut self.look);
         look.blocks.clear();
         look.most = most;
-        let mut add = |Clash { low, high, body }, offset: Option<i64>| {
+        let mut add = |Clash { low, high, other }: Clash, offset: Option<i64>| {
             let Some(offset) = offset else { return };
-            let block = Block { low: offset + low, high: offset + high, body };
+            let block = Block { low: offset + low, high: offset + high, body: other };
             if block.low < most && block.high > 0 {
                 look.blocks.push(block);
             }
@@ -154,25 +191,29 @@ impl Strip {
             let clashes = &self.clashes[body];
             self.work += clashes.len() as u64;
             for &clash in clashes {
-                add(clash, self.offsets[clash.body as usize]);
+                add(clash, self.offsets[clash.other]);
             }
         } else {
             self.find(body, add);
+        }
+        if let Some(grid) = self.grids.get(body) {
+            for block in &mut look.blocks {
+                block.low = grid.round_down(block.low);
+                block.high = grid.round_up(block.high);
+            }
         }
         self.look = look;
     }
 
     /// Keeps the clashes of a body; returns false if there are too many of all bodies.
     fn keep(&mut self, body: usize) -> bool {
-        if !self.clashes[body].is_empty() {
-            return true;
-        }
-        if self.kept > MAX_KEPT {
+        let Some(kept) = self.kept.filter(|_| self.clashes[body].is_empty()) else { return true };
+        if kept > MAX_KEPT {
             return false;
         }
         let mut clashes = Vec::new();
         self.find(body, |clash, _| clashes.push(clash));
-        self.kept += clashes.len();
+        self.kept = Some(kept + clashes.len());
         self.clashes[body] = clashes;
         true
     }
@@ -193,8 +234,7 @@ impl Strip {
                 continue;
             }
             let mut add = |low, high| {
-                let body = u32::try_from(at).unwrap_or(u32::MAX);
-                found(Clash { low, high, body }, self.offsets[at]);
+                found(Clash { other: at, low, high }, self.offsets[at]);
             };
             let (steps, others) = (&self.parts[body], &self.parts[at]);
             if steps.is_empty() && others.is_empty() {

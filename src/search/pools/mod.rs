@@ -12,7 +12,7 @@
 //! | `around_pins` | one pool with pins and reserved ranges alone: the search of unconstrained problems |
 //! | `cliques` | a bound for one pool with holes, windows or parts |
 //! | `pairwise` | one pool on several streams or with holes: bodies eject others |
-//! | `promote` | first fit in other orders |
+//! | `promote` | other problems: first fit in other orders |
 //! | `shelf` | the bodies of one pool, packed as low as possible |
 
 mod around_pins;
@@ -103,23 +103,14 @@ pub fn layout(
         && !is_small
     {
         let share = if is_large { budget } else { budget / 2 };
-        let mut pairwise = pairwise.filter(|_| monitor.has(Stage::Pairwise));
-        // With one stream, ejection alone finds smaller pools.
-        let of_orders = match &pairwise {
-            _ if !monitor.has(Stage::Promotion) => 0,
-            Some(_) if instance.streams() == 1 => 0,
-            Some(_) => share / 4,
-            None => share,
+        let nodes = match pairwise.filter(|_| monitor.has(Stage::Pairwise)) {
+            Some(pairwise) => pairwise.improve(packed, bound, (share, limits), &mut monitor),
+            None if monitor.has(Stage::Promotion) => {
+                promote(&instance, packed, bound, share, &mut monitor)
+            }
+            None => 0,
         };
-        let nodes = promote(&instance, packed, bound, of_orders, &mut monitor);
         monitor.add(nodes);
-        if let Some(pairwise) = &mut pairwise
-            && !monitor.stopped()
-        {
-            let more = pairwise.on_top(limits);
-            let nodes = pairwise.improve(packed, bound, (share - of_orders, more), &mut monitor);
-            monitor.add(nodes);
-        }
     }
     if is_large || monitor.stopped() || !monitor.has(Stage::Assignment) {
         return first.map(|packed| Layout { lower_bound, ..layout_of(&packed.places) });

@@ -1,33 +1,29 @@
 //! Ejection where pairs of bodies clash: on several streams, where no steps tell which bodies are alive together, and
 //! in one pool with holes, windows or parts.
-//!
-//! Under a limit, the bodies of the last packing that end above the limit wait; all others stay. The waiting bodies are
-//! placed one after the other, the heaviest first, each where the bodies in its way weigh least. These are ejected, and
-//! then wait too (ejection chains; Glover 1996). The weight of a body is its extent, times the number of bodies that it
-//! clashes with, times one more than the number of times that it was ejected.
 
-use crate::search::sizes::{MAX_CLASHES, WORK_PER_NODE};
-use std::{borrow::Cow, collections::BinaryHeap};
+use std::borrow::Cow;
 
 use crate::{
     Bytes, Limits,
+    bodies::Body,
     monitor::Monitor,
     plan::Layout,
     problem::constraints::Place,
     search::{
-        clashes::{Clash, Clashes},
+        clashes::{Clash, Clashes, HIGHEST},
         control::{
-            descent::{self, Attempt, Attempts, Packer},
+            descent::{self, Attempts, Packer},
             meter::{Meter, Watch},
         },
         effort::on_top,
+        ejection::{Ejection, Grid},
         first_fit::Packed,
         incumbent::Incumbent,
         pool_instance::{OverlapFinder, PoolInstance},
         pools::{cliques::Graph, shelf::clashes},
         ranges::merge,
+        sizes::{MAX_CLASHES, WORK_PER_NODE},
         solution::near,
-        state::fingerprint::scramble,
     },
 };
 
@@ -35,40 +31,24 @@ use crate::{
 const LEVELS: [u64; 4] = [32, 48, 56, 60];
 
 /// A first attempt gets this many times the nodes that it takes to place all bodies.
-const PLACINGS: u64 = 20;
+const PLACINGS: u64 = 100;
 
 /// On one stream, the nodes on top of the effort are spent until the pool exceeds the bound by at most the bound
 /// divided by this.
 const NEAR: Bytes = 400;
 
 /// The most nodes on top of the effort, which take about a second.
-const MAX_ON_TOP: u64 = 750_000;
+const MAX_ON_TOP: u64 = 1_200_000;
 
 /// Problems with more boxes are not packed, because all pairs of boxes are compared.
 const MAX_BOXES: usize = 4000;
 
-/// Bodies whose packing could reach this height are not packed, because offsets and their differences must fit in
-/// `i64`.
-const HIGHEST: Bytes = 1 << 60;
-
-/// Ranges that are examined in the time of a node.
-const CLASHES_PER_NODE: u64 = 16;
-
-/// The largest weight of a body that was never ejected, so that sums of weights fit in 64 bits.
-const HEAVIEST: u64 = 1 << 43;
-
-/// Ejection for bodies each of which may clash with some others.
+/// The bodies of one pool, each of which may clash with some others.
 pub struct Pairwise<'a> {
     instance: &'a PoolInstance<'a>,
     clashes: Cow<'a, Clashes>,
-    /// By body: its offset in the last packing.
-    packed: Vec<i64>,
-    /// By body: its offset, unless it waits.
-    offsets: Vec<Option<i64>>,
-    /// By body: its [`weight`](Self::weight), times one more than the number of times that it was ejected.
-    weights: Vec<u64>,
+    /// The nodes that finding the clashes took.
     nodes: u64,
-    seed: u64,
 }
 
 impl<'a> Pairwise<'a> {
@@ -89,7 +69,7 @@ impl<'a> Pairwise<'a> {
         if !is_free || !is_simple || has_groups {
             return None;
         }
-        // No packing is higher than this, so all offsets fit in 63 bits.
+        // No packing is higher than this.
         let highest = bodies.iter().fold(0, |sum: Bytes, body| {
             sum.saturating_add(body.extent).saturating_add(body.pools[0].modulus)
         });
@@ -100,15 +80,7 @@ impl<'a> Pairwise<'a> {
             Some(clashes) => (Cow::Borrowed(clashes), 0),
             None => (Cow::Owned(all_clashes(instance)?), boxes * boxes / 2),
         };
-        Some(Self {
-            instance,
-            clashes,
-            packed: Vec::new(),
-            offsets: Vec::new(),
-            weights: Vec::new(),
-            nodes: compared as u64 / WORK_PER_NODE,
-            seed: 0,
-        })
+        Some(Self { instance, clashes, nodes: compared as u64 / WORK_PER_NODE })
     }
 
     /// A lower bound of the pool, in bytes: `bound`, or if more, the bytes of bodies any two of which lie side by side.
@@ -116,12 +88,13 @@ impl<'a> Pairwise<'a> {
         let bodies = self.instance.bodies;
         let sizes: Vec<(Bytes, Bytes)> =
             bodies.iter().map(|body| self.instance.problem.sizes_alone(body)).collect();
+        let extent = |body: usize| bodies[body].extent.cast_signed();
         let beside = |body: usize| {
             let clashes = self.clashes.0[body].iter();
             let is_whole = move |clash: &&Clash| {
                 clash.other < body
-                    && clash.low <= -self.extent(body)
-                    && clash.high >= self.extent(clash.other)
+                    && clash.low <= -extent(body)
+                    && clash.high >= extent(clash.other)
             };
             clashes.filter(is_whole).map(move |clash| (clash.other, body))
         };
@@ -139,49 +112,35 @@ impl<'a> Pairwise<'a> {
     /// Improves a packing until the budget is spent, and then with more nodes on top while the pool is not
     /// [near](NEAR) the bound; returns the nodes.
     pub fn improve(
-        &mut self,
+        self,
         best: &mut Packed,
         bound: Bytes,
-        (budget, more): (u64, u64),
+        (budget, limits): (u64, &Limits),
         monitor: &mut Monitor<'_>,
     ) -> u64 {
-        self.descend(best, (bound, bound), budget, monitor);
+        let Self { instance, clashes, nodes } = self;
+        let grid = |body: &Body| Grid {
+            modulus: body.pools[0].modulus.cast_signed(),
+            residue: body.pools[0].residue.cast_signed(),
+        };
+        let bodies = instance.bodies.iter().map(|body| (body.extent, grid(body))).collect();
+        let offsets: Vec<Bytes> = best.places.iter().map(|place| place.offset).collect();
+        let mut ejection = Ejection::of_clashes(bodies, clashes.into_owned(), &offsets);
+        let share = ejection.placing() * PLACINGS;
         // On several streams, the bound is seldom this close to the best pool.
-        let near = match self.instance.streams() {
+        let near = match instance.streams() {
             1 => bound.saturating_add(bound / NEAR),
             _ => near(bound),
         };
-        if more > 0 && best.objective[1] > near.into() && !monitor.stopped() {
-            self.descend(best, (bound, near), budget.saturating_add(more), monitor);
+        let incumbent = Incumbent::new(bound, ejection.height());
+        let more = budget.saturating_add(on_top(share, MAX_ON_TOP, limits));
+        for (most, enough) in [(budget, bound), (more, near)] {
+            let attempts = Attempts { levels: &LEVELS, share, enough };
+            let mut watch = Watch::new(monitor, &incumbent, 1);
+            let (before, left) = (ejection.nodes(), most.saturating_sub(nodes + ejection.nodes()));
+            let mut meter = Meter::new(&mut watch);
+            descent::descend(&incumbent, attempts, &mut ejection, &mut meter.part(before, left));
         }
-        self.nodes
-    }
-
-    /// The nodes that come on top of the effort.
-    pub fn on_top(&self, limits: &Limits) -> u64 {
-        on_top(self.share(), MAX_ON_TOP, limits)
-    }
-
-    /// Packs all bodies below lower and lower limits, until this many nodes are spent or the pool is small enough.
-    fn descend(
-        &mut self,
-        best: &mut Packed,
-        (bound, enough): (Bytes, Bytes),
-        nodes: u64,
-        monitor: &mut Monitor<'_>,
-    ) {
-        self.packed = best.places.iter().map(|place| place.offset.cast_signed()).collect();
-        let (instance, size) = (self.instance, self.height());
-        let attempts = Attempts { levels: &LEVELS, share: self.share(), enough };
-        let incumbent = Incumbent::new(bound, size);
-        let mut watch = Watch::new(monitor, &incumbent, 1);
-        let left = nodes.saturating_sub(self.nodes);
-        descent::descend(
-            &incumbent,
-            attempts,
-            self,
-            &mut Meter::new(&mut watch).part(self.nodes, left),
-        );
         if let Some(offsets) = incumbent.into_offsets() {
             let pools = best.places.iter().map(|place| place.pool);
             let places: Vec<Place> =
@@ -189,86 +148,7 @@ impl<'a> Pairwise<'a> {
             let layout = Layout::from_bodies(instance.problem, instance.bodies, &places);
             (best.places, best.objective) = (places, layout.objective(instance.problem));
         }
-    }
-
-    /// The nodes of a first attempt.
-    fn share(&self) -> u64 {
-        let placing: u64 = self.clashes.0.iter().map(|clashes| nodes(clashes.len())).sum();
-        placing * PLACINGS
-    }
-
-    fn extent(&self, body: usize) -> i64 {
-        self.instance.bodies[body].extent.cast_signed()
-    }
-
-    /// The weight of a body that was never ejected.
-    fn weight(&self, body: usize) -> u64 {
-        let extent = self.instance.bodies[body].extent;
-        extent.saturating_mul(self.clashes.0[body].len() as u64).min(HEAVIEST)
-    }
-
-    /// The lowest allowed offset that is not below this one.
-    fn round_up(&self, body: usize, offset: i64) -> i64 {
-        let allowed = self.instance.bodies[body].pools[0];
-        allowed.round_up(offset.max(0).cast_unsigned()).map_or(i64::MAX, u64::cast_signed)
-    }
-
-    /// Places a body below a limit, where the bodies in its way weigh least, and returns those, which are ejected;
-    /// `None` if the body is too large.
-    fn place(&mut self, body: usize, limit: i64) -> Option<Vec<usize>> {
-        let highest = limit - self.extent(body);
-        let lowest = self.round_up(body, 0);
-        if lowest > highest {
-            return None;
-        }
-        let clashes = &self.clashes.0[body];
-        self.nodes += nodes(clashes.len());
-        let modulus = self.instance.bodies[body].pools[0].modulus.cast_signed();
-        // The weight of the bodies in the way changes at the ends of these ranges.
-        let mut changes: Vec<(i64, u64, bool)> = Vec::with_capacity(2 * clashes.len());
-        let mut tried = vec![lowest];
-        for clash in clashes {
-            let Some(at) = self.offsets[clash.other] else { continue };
-            let (low, high) = (at + clash.low, at + clash.high);
-            if high <= lowest {
-                continue;
-            }
-            let weight = self.weights[clash.other];
-            // The first offset that clashes, and the first above that does not.
-            changes.push((low + 1, weight, true));
-            changes.push((high, weight, false));
-            tried.push(self.round_up(body, high));
-            let below = self.round_up(body, low);
-            tried.push(if below > low { below - modulus } else { below });
-        }
-        changes.sort_unstable();
-        tried.retain(|offset| (lowest..=highest).contains(offset));
-        tried.sort_unstable();
-        tried.dedup();
-        let mut changes = changes.into_iter().peekable();
-        let (mut sum, mut least, mut ties, mut chosen) = (0, u64::MAX, 0, lowest);
-        for offset in tried {
-            while let Some((_, weight, begins)) = changes.next_if(|change| change.0 <= offset) {
-                sum = if begins { sum + weight } else { sum - weight };
-            }
-            ties = if sum == least { ties + 1 } else { 1 };
-            self.seed += u64::from(sum == least);
-            if sum < least || sum == least && scramble(self.seed).is_multiple_of(ties) {
-                (least, chosen) = (sum, offset);
-            }
-            if sum == 0 {
-                break;
-            }
-        }
-        let is_hit = |clash: &&Clash| {
-            let other = self.offsets[clash.other];
-            other.is_some_and(|at| at + clash.low < chosen && chosen < at + clash.high)
-        };
-        let mut ejected: Vec<usize> =
-            clashes.iter().filter(is_hit).map(|clash| clash.other).collect();
-        ejected.dedup();
-        self.offsets[body] = Some(chosen);
-        Some(ejected)
+        nodes + ejection.nodes()
     }
 }
 
@@ -289,61 +169,6 @@ fn all_clashes(instance: &PoolInstance<'_>) -> Option<Clashes> {
         }
     }
     Some(all)
-}
-
-/// The nodes of placing a body with this many clashes.
-fn nodes(clashes: usize) -> u64 {
-    1 + clashes as u64 / CLASHES_PER_NODE
-}
-
-impl Packer for Pairwise<'_> {
-    fn nodes(&self) -> u64 {
-        self.nodes
-    }
-
-    fn pack(&mut self, attempt: Attempt, meter: &mut Meter<'_>) -> bool {
-        let limit = attempt.limit.cast_signed();
-        let mut order: Vec<usize> = (0..self.packed.len()).collect();
-        order.sort_by_key(|&body| self.packed[body]);
-        let fits = |body: usize| self.packed[body] + self.extent(body) <= limit;
-        self.offsets =
-            (0..order.len()).map(|body| fits(body).then_some(self.packed[body])).collect();
-        self.weights = (0..self.packed.len()).map(|body| self.weight(body)).collect();
-        // No weight changes while its body waits.
-        let mut waiting: BinaryHeap<(u64, usize)> = order
-            .into_iter()
-            .filter(|&body| self.offsets[body].is_none())
-            .map(|body| (self.weights[body], body))
-            .collect();
-        while let Some((_, body)) = waiting.pop() {
-            if meter.is_over(self.nodes) {
-                return false;
-            }
-            let Some(ejected) = self.place(body, limit) else { return false };
-            for other in ejected {
-                self.offsets[other] = None;
-                let weight = self.weight(other);
-                self.weights[other] = self.weights[other].saturating_add(weight).min(HEAVIEST);
-                waiting.push((self.weights[other], other));
-            }
-        }
-        self.packed = self.offsets.iter().flatten().copied().collect();
-        true
-    }
-
-    fn floor(&self) -> u64 {
-        let top = |body| self.round_up(body, 0) + self.extent(body);
-        (0..self.packed.len()).map(top).max().unwrap_or(0).cast_unsigned()
-    }
-
-    fn height(&self) -> u64 {
-        let top = |body| self.packed[body] + self.extent(body);
-        (0..self.packed.len()).map(top).max().unwrap_or(0).cast_unsigned()
-    }
-
-    fn offsets(&self) -> Vec<u64> {
-        self.packed.iter().map(|&offset| offset.cast_unsigned()).collect()
-    }
 }
 
 #[cfg(test)]
@@ -427,10 +252,10 @@ mod tests {
             let given = Limits::default().nodes(2_000);
             let [given, default] = [given, Limits::default()].map(|limits| {
                 let mut packed = first.clone();
-                let mut pairwise = Pairwise::new(&instance).unwrap();
-                let more = pairwise.on_top(&limits);
-                let nodes = pairwise.improve(&mut packed, bound, (2_000, more), &mut monitor);
-                assert!(nodes < 3_000 + more, "{nodes} with {more} on top");
+                let pairwise = Pairwise::new(&instance).unwrap();
+                let nodes = pairwise.improve(&mut packed, bound, (2_000, &limits), &mut monitor);
+                let most = if limits.is_default() { MAX_ON_TOP } else { 3_000 };
+                assert!(nodes < most, "{nodes}");
                 packed.objective[1]
             });
             assert!(default <= given, "{default} after {given}");
@@ -486,8 +311,9 @@ mod tests {
             let mut packed = first_fit::packed(&instance, &mut monitor).unwrap();
             let bound = problem.lower_bound();
             before += packed.objective[1];
-            let mut pairwise = Pairwise::new(&instance).unwrap();
-            let nodes = pairwise.improve(&mut packed, bound, (20_000, 0), &mut monitor);
+            let pairwise = Pairwise::new(&instance).unwrap();
+            let limits = Limits::default().nodes(20_000);
+            let nodes = pairwise.improve(&mut packed, bound, (20_000, &limits), &mut monitor);
             assert!(nodes < 22_000, "{nodes}");
             after += packed.objective[1];
             let all: Vec<_> = (0..instance.bodies.len())

@@ -10,7 +10,7 @@ use crate::{
     monitor::Monitor,
     search::{
         first_fit::{Packed, pack_in},
-        pool_instance::{OverlapFinder, PoolInstance},
+        pool_instance::PoolInstance,
         state::fingerprint::scramble,
     },
 };
@@ -20,10 +20,6 @@ const NODES_PER_BODY: u64 = 2;
 
 /// Packing a body takes longer only if it has more boxes than this, on average.
 const BOXES_PER_BODY: usize = 8;
-
-/// As [`BOXES_PER_BODY`], where the clashes of all pairs of bodies are known: then boxes cost time only when their
-/// chunks get their offsets.
-const BOXES_PER_BODY_OF_PAIRS: usize = 64;
 
 /// Improves a packing until the budget is spent; returns the nodes.
 pub fn promote(
@@ -37,11 +33,7 @@ pub fn promote(
     let movable = best.order.iter().position(|&body| bodies[body].fixed.is_none());
     let Some(first) = movable else { return 0 };
     let boxes: usize = instance.boxes.iter().flatten().count();
-    let boxes = match &instance.overlaps {
-        OverlapFinder::Pairs(_) => boxes / BOXES_PER_BODY_OF_PAIRS,
-        _ => boxes / BOXES_PER_BODY,
-    };
-    let cost = bodies.len().max(boxes) as u64 * NODES_PER_BODY;
+    let cost = bodies.len().max(boxes / BOXES_PER_BODY) as u64 * NODES_PER_BODY;
     let (mut nodes, mut seed) = (0, 0_u64);
     let mut random = |below: usize| {
         seed += 1;
