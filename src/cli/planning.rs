@@ -3,8 +3,11 @@
 use std::path::Path;
 
 use memplan::{
-    Bytes, Input, InputRef, OpSequence, Plan, PlanError, Planner, Problem, Strategy,
-    import::recording::Recording, lower::LoweringOptions, networks, report,
+    Bytes, Input, InputRef, OpSequence, Plan, PlanError, Planner, Problem, ProblemError, Strategy,
+    import::{Format, recording::Recording},
+    lower::LoweringOptions,
+    networks, report,
+    verify::Verifier,
 };
 
 use crate::{
@@ -13,6 +16,7 @@ use crate::{
     files::{self, wrong},
     note,
     progress::{is_interrupted, searching},
+    say,
 };
 
 pub(crate) const BUILT_IN: &str = "a small LinkNet, built in";
@@ -120,6 +124,7 @@ pub(crate) fn read_plan(
     let input = in_order(input, &read).map_err(|why| {
         wrong(Some(plan), format!("the order of the operators that it is for is wrong: {why}"))
     })?;
+    warn_of_violations(plan, &read, &input, path, reading)?;
     let planner = Planner::new().lowering(reading.lowering());
     let counted = planner.count_bound(read, &input).map_err(|error| match error {
         // The plan states the alignment and the padding.
@@ -127,6 +132,29 @@ pub(crate) fn read_plan(
         _ => wrong(Some(path), error),
     })?;
     Ok((counted, input))
+}
+
+/// Warns if a plan that is read to be shown is wrong.
+fn warn_of_violations(
+    file: &Path,
+    plan: &Plan,
+    input: &Input,
+    path: &Path,
+    reading: &InputArgs,
+) -> Result<(), Failure> {
+    // A CSV file has only chunks.
+    let problem = match input {
+        Input::Sequence(_) if files::plan_format(file)? == Format::Csv => {
+            Some(lowered(input, path, reading.lowering().gathers(false))?)
+        }
+        _ => None,
+    };
+    let input = problem.as_ref().map_or(InputRef::from(input), InputRef::from);
+    let found = Verifier::new().lowering(reading.lowering()).verify(input, plan);
+    if found.is_ok_and(|violations| !violations.is_empty()) {
+        say(&format!("{}: the plan is wrong; memplan verify lists the violations", file.display()));
+    }
+    Ok(())
 }
 
 /// Lowers an input to its chunks, without an alignment. Bodies are planned as for a model.
@@ -173,7 +201,10 @@ pub(crate) fn asked(input: &Input, args: &VerifyArgs) -> Result<Problem, Failure
 fn unplanned(path: Option<&Path>, error: &PlanError) -> Failure {
     match (error, wrong(path, error)) {
         (
-            PlanError::NoPlace { .. } | PlanError::NoPlanFound | PlanError::Infeasible,
+            PlanError::NoPlace { .. }
+            | PlanError::NoPlanFound
+            | PlanError::Infeasible
+            | PlanError::Problem(ProblemError::TooLarge { .. }),
             Failure::Input(words),
         ) => Failure::NoPlan(words),
         (_, failure) => failure,

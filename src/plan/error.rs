@@ -73,6 +73,12 @@ pub enum PlanError {
         /// Its name.
         name: String,
     },
+    /// A pin names several chunks.
+    #[error("several chunks are called '{name}'; give the one to pin a name of its own")]
+    SharedName {
+        /// Their name.
+        name: String,
+    },
     /// A text is not the name of a strategy.
     #[error("no strategy is called '{name}'; the strategies are {}", names())]
     UnknownStrategy {

@@ -104,8 +104,11 @@ fn find(
 ) -> Result<(ChunkId, Bytes), PlanError> {
     let unknown = || PlanError::UnknownName { name: name.to_owned() };
     let Some(sequence) = input.sequence() else {
-        let chunk = problem.ids().find(|&chunk| problem.name(chunk) == name);
-        return chunk.map(|chunk| (chunk, 0)).ok_or_else(unknown);
+        let mut chunks = problem.ids().filter(|&chunk| problem.name(chunk) == name);
+        let chunk = chunks.next().ok_or_else(unknown)?;
+        let is_only = chunks.next().is_none();
+        let shared = || PlanError::SharedName { name: name.to_owned() };
+        return is_only.then_some((chunk, 0)).ok_or_else(shared);
     };
     match places[sequence.tensor_id(name).ok_or_else(unknown)?.index()] {
         LoweredPlace::Chunk { chunk, offset } => Ok((chunk, offset)),

@@ -86,6 +86,19 @@ fn a_pinned_tensor_lies_where_it_must() {
     assert_eq!(unnamed.to_string(), "a pin must name one of the pools a, b");
 }
 
+#[test]
+fn a_pin_names_one_chunk() {
+    let mut problem = Problem::builder();
+    for (name, size) in [("a", 8), ("b", 16), ("a", 32)] {
+        problem.named_chunk(name, 0..2, size);
+    }
+    let problem = problem.build().unwrap();
+    assert_eq!(Planner::new().pin("b", "", 64).plan(&problem).unwrap().pool_size(), 80);
+    let shared = Planner::new().pin("a", "", 64).plan(&problem).unwrap_err();
+    let words = "several chunks are called 'a'; give the one to pin a name of its own";
+    assert_eq!(shared.to_string(), words);
+}
+
 /// Two pins may exclude a view, which is then a copy unless it is required.
 #[test]
 fn pins_apart_make_a_view_a_copy() {

@@ -285,6 +285,13 @@ fn a_plan_for_a_range_of_sizes_is_verified_for_each() {
     let wrong = path("wrong.json");
     fs::write(&wrong, file.to_string()).unwrap();
     assert_eq!(memplan(&["verify", MODEL, &wrong, "--dim", "batch=3"]).code, 1);
+    for (file, is_wrong) in [(&wrong, true), (&plan, false)] {
+        for command in ["explain", "show"] {
+            let run = memplan(&[command, MODEL, file, "--dim", "batch=2..4"]);
+            let has_warning = run.err.contains("the plan is wrong; memplan verify lists");
+            assert_eq!((run.code, has_warning), (0, is_wrong), "{run:?}");
+        }
+    }
     // So is one beyond the pool.
     let mut file: serde_json::Value = serde_json::from_slice(&fs::read(&plan).unwrap()).unwrap();
     let pool_size = file["pool_size"].as_u64().unwrap();
