@@ -170,20 +170,26 @@ impl Ejection {
         })
     }
 
-    /// Improves a packing of bodies without sections, given by their sizes, allowed offsets, clashes and offsets.
-    pub fn of_clashes(bodies: Vec<(u64, Grid)>, clashes: Clashes, packed: &[u64]) -> Self {
-        let area = |(&(size, _), clashes): (&(u64, Grid), &Vec<_>)| {
-            u128::from(size) * (clashes.len() as u128).pow(2)
-        };
-        let areas = bodies.iter().zip(&clashes.0).map(area).collect();
+    /// Improves a packing of bodies without sections, given by their sizes, allowed offsets and fixed offsets, their
+    /// clashes, and their offsets in the packing.
+    pub fn of_clashes(
+        bodies: Vec<(u64, Grid, Option<i64>)>,
+        clashes: Clashes,
+        packed: &[u64],
+    ) -> Self {
+        let sizes = bodies.iter().map(|body| u128::from(body.0));
+        let area = |(size, clashes): (u128, &Vec<_>)| size * (clashes.len() as u128).pow(2);
+        let areas = sizes.zip(&clashes.0).map(area).collect();
         let packed: Vec<_> = packed.iter().map(|offset| Some(offset.cast_signed())).collect();
         let mut strip = Strip::of_clashes(bodies, clashes);
         strip.offsets.clone_from(&packed);
         let bodies = 0..strip.items.len();
-        let top = |body| strip.lowest(body) + strip.aligned(strip.items[body].size);
+        let top = |body: usize| {
+            strip.fixed[body].unwrap_or(strip.lowest(body)) + strip.aligned(strip.items[body].size)
+        };
         Self {
             align: 1,
-            order: bodies.clone().collect(),
+            order: bodies.clone().filter(|&body| strip.fixed[body].is_none()).collect(),
             numbers: bodies.clone().collect(),
             weights: weights(areas, &strip.fixed),
             growth: GROWTH_OF_PAIRS,

@@ -146,14 +146,15 @@ impl Strip {
         })
     }
 
-    /// Creates a strip of bodies without sections, given by their sizes and offsets, and their clashes.
-    pub fn of_clashes(bodies: Vec<(u64, Grid)>, Clashes(clashes): Clashes) -> Self {
-        let bodies = bodies.into_iter();
-        let (items, grids): (Vec<Item>, _) =
-            bodies.map(|(size, grid)| (Item { first: 0, end: 0, size }, grid)).unzip();
+    /// Creates a strip of bodies without sections, given by their sizes, allowed offsets and fixed offsets, and their
+    /// clashes.
+    pub fn of_clashes(bodies: Vec<(u64, Grid, Option<i64>)>, Clashes(clashes): Clashes) -> Self {
+        let item = |size| Item { first: 0, end: 0, size };
+        let (items, grids, fixed): (Vec<Item>, Vec<Grid>, Vec<Option<i64>>) =
+            bodies.into_iter().map(|(size, grid, fixed)| (item(size), grid, fixed)).collect();
         Self {
             align: 1,
-            fixed: vec![None; items.len()],
+            fixed,
             pairs: clashes.iter().map(|of_body| of_body.len() as u64).sum::<u64>() / 2,
             items,
             grids,

@@ -91,7 +91,7 @@ pub fn layout(
         // By default, each search has an effort of its own.
         budget = limits.nodes.map_or(budget, |nodes| nodes.saturating_sub(found.nodes));
     }
-    let pairwise = if monitor.stopped() { None } else { Pairwise::new(&instance) };
+    let pairwise = if monitor.stopped() { None } else { Pairwise::new(&instance, budget) };
     if let Some(pairwise) = pairwise.as_ref().filter(|_| monitor.has(Stage::Cliques)) {
         lower_bound = lower_bound.max(pairwise.bound(bound));
         if instance.pools[0].capacity.is_some_and(|capacity| lower_bound > capacity) {

@@ -20,7 +20,7 @@ use crate::{
         first_fit::Packed,
         incumbent::Incumbent,
         pool_instance::{OverlapFinder, PoolInstance},
-        pools::{cliques::Graph, shelf::clashes},
+        pools::{NODES, cliques::Graph, shelf::clashes},
         ranges::merge,
         sizes::{MAX_CLASHES, WORK_PER_NODE},
         solution::near,
@@ -40,9 +40,6 @@ const NEAR: Bytes = 400;
 /// The most nodes on top of the effort, which take about a second.
 const MAX_ON_TOP: u64 = 1_200_000;
 
-/// Problems with more boxes are not packed, because all pairs of boxes are compared.
-const MAX_BOXES: usize = 4000;
-
 /// The bodies of one pool, each of which may clash with some others.
 pub struct Pairwise<'a> {
     instance: &'a PoolInstance<'a>,
@@ -52,35 +49,39 @@ pub struct Pairwise<'a> {
 }
 
 impl<'a> Pairwise<'a> {
-    /// Returns `None` if there are several pools, pins, reserved ranges or overlaps, or if there are too many bodies,
-    /// or too large ones.
-    pub fn new(instance: &'a PoolInstance<'a>) -> Option<Self> {
+    /// Returns `None` if there are several pools, reserved ranges or overlaps, if comparing all pairs of boxes takes more
+    /// than a quarter of the budget, or if there are too large bodies.
+    pub fn new(instance: &'a PoolInstance<'a>, budget: u64) -> Option<Self> {
         let ([pool], bodies) = (instance.pools, instance.bodies) else { return None };
-        let is_free = bodies.iter().all(|body| body.fixed.is_none() && body.pools.len() == 1);
+        let has_pool = bodies.iter().all(|body| body.pools.len() == 1);
         let boxes = instance.boxes.iter().flatten().count();
         let known = match &instance.overlaps {
             OverlapFinder::Pairs(clashes) => Some(clashes),
             _ => None,
         };
-        let is_few = boxes <= MAX_BOXES || known.is_some();
+        let compared = if known.is_some() { 0 } else { boxes as u64 * boxes as u64 / 2 };
+        let nodes = compared / WORK_PER_NODE;
+        let is_few = nodes <= budget.min(NODES) / 4;
         let is_simple = is_few && pool.largest.is_none() && pool.reserved.is_empty();
         // Each pair of bodies would look for its members in all groups.
         let has_groups = !instance.apart().is_empty();
-        if !is_free || !is_simple || has_groups {
+        if !has_pool || !is_simple || has_groups {
             return None;
         }
-        // No packing is higher than this.
+        // No packing is higher than this above the highest pin.
         let highest = bodies.iter().fold(0, |sum: Bytes, body| {
             sum.saturating_add(body.extent).saturating_add(body.pools[0].modulus)
         });
+        let pins = bodies.iter().filter_map(|body| body.fixed.map(|place| place.offset));
+        let highest = highest.saturating_add(pins.max().unwrap_or(0));
         if highest >= HIGHEST {
             return None;
         }
-        let (clashes, compared) = match known {
-            Some(clashes) => (Cow::Borrowed(clashes), 0),
-            None => (Cow::Owned(all_clashes(instance)?), boxes * boxes / 2),
+        let clashes = match known {
+            Some(clashes) => Cow::Borrowed(clashes),
+            None => Cow::Owned(all_clashes(instance)?),
         };
-        Some(Self { instance, clashes, nodes: compared as u64 / WORK_PER_NODE })
+        Some(Self { instance, clashes, nodes })
     }
 
     /// A lower bound of the pool, in bytes: `bound`, or if more, the bytes of bodies any two of which lie side by side.
@@ -123,7 +124,9 @@ impl<'a> Pairwise<'a> {
             modulus: body.pools[0].modulus.cast_signed(),
             residue: body.pools[0].residue.cast_signed(),
         };
-        let bodies = instance.bodies.iter().map(|body| (body.extent, grid(body))).collect();
+        let fixed = |body: &Body| body.fixed.map(|place| place.offset.cast_signed());
+        let bodies = instance.bodies.iter();
+        let bodies = bodies.map(|body| (body.extent, grid(body), fixed(body))).collect();
         let offsets: Vec<Bytes> = best.places.iter().map(|place| place.offset).collect();
         let mut ejection = Ejection::of_clashes(bodies, clashes.into_owned(), &offsets);
         let share = ejection.placing() * PLACINGS;
@@ -180,7 +183,7 @@ mod tests {
         Limits, Observer, Problem, Step, Strategy,
         bodies::concurrent,
         problem::ChunkId,
-        search::{first_fit, pools::NODES, samples::dice},
+        search::{first_fit, samples::dice},
     };
 
     /// Operators on two streams that wait for each other now and then. Each makes a chunk that lives for a while, or
@@ -232,7 +235,7 @@ mod tests {
             }
             let problem = problem.build().unwrap();
             assert_eq!(
-                Pairwise::new(&PoolInstance::of(&problem)).is_some(),
+                Pairwise::new(&PoolInstance::of(&problem), NODES).is_some(),
                 is_taken,
                 "{alignment}"
             );
@@ -252,7 +255,7 @@ mod tests {
             let given = Limits::default().nodes(2_000);
             let [given, default] = [given, Limits::default()].map(|limits| {
                 let mut packed = first.clone();
-                let pairwise = Pairwise::new(&instance).unwrap();
+                let pairwise = Pairwise::new(&instance, NODES).unwrap();
                 let nodes = pairwise.improve(&mut packed, bound, (2_000, &limits), &mut monitor);
                 let most = if limits.is_default() { MAX_ON_TOP } else { 3_000 };
                 assert!(nodes < most, "{nodes}");
@@ -296,9 +299,21 @@ mod tests {
         problem.build().unwrap()
     }
 
+    /// Chunks with holes, of which one in seven is pinned where first fit puts it.
+    fn with_pins(seed: u64) -> Problem {
+        let problem = with_holes(seed);
+        let layout = first_fit::layout(&problem).unwrap();
+        let mut pinned = problem.clone().into_builder();
+        for chunk in problem.ids().step_by(7) {
+            pinned.pin(chunk, layout.pool(chunk), layout.offset(chunk));
+        }
+        pinned.build().unwrap()
+    }
+
     #[rstest]
     #[case::streams(problem)]
     #[case::holes(with_holes)]
+    #[case::pins(with_pins)]
     fn ejection_packs_lower_than_first_fit_and_no_two_bodies_clash(
         #[case] make: fn(u64) -> Problem,
     ) {
@@ -311,11 +326,14 @@ mod tests {
             let mut packed = first_fit::packed(&instance, &mut monitor).unwrap();
             let bound = problem.lower_bound();
             before += packed.objective[1];
-            let pairwise = Pairwise::new(&instance).unwrap();
+            let pairwise = Pairwise::new(&instance, NODES).unwrap();
             let limits = Limits::default().nodes(20_000);
             let nodes = pairwise.improve(&mut packed, bound, (20_000, &limits), &mut monitor);
             assert!(nodes < 22_000, "{nodes}");
             after += packed.objective[1];
+            for (body, &place) in instance.bodies.iter().zip(&packed.places) {
+                assert!(body.fixed.is_none_or(|fixed| fixed == place), "{body:?} at {place:?}");
+            }
             let all: Vec<_> = (0..instance.bodies.len())
                 .flat_map(|at| instance.boxes[at].iter().map(move |one| (at, one)))
                 .collect();
