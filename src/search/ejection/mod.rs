@@ -11,6 +11,8 @@
 //! bodies settle, upwards and downwards in turn, which merges the space between them. Under the next lower limit,
 //! only the bodies that end above it wait; all others stay.
 //!
+//! Bodies without sections are given by their clashes instead, with a packing to begin with.
+//!
 //! Bodies that cannot move are never ejected. The method suits problems with a little room to spare. It proves nothing,
 //! and it rarely finds packings without waste, which are left to the other searches.
 

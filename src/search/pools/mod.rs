@@ -11,7 +11,7 @@
 //! | `bins` | pools and buffers: room, alignment, what is in them |
 //! | `around_pins` | one pool with pins and reserved ranges alone: the search of unconstrained problems |
 //! | `cliques` | a bound for one pool with holes, windows or parts |
-//! | `pairwise` | one pool on several streams or with holes: bodies eject others |
+//! | `pairwise` | one pool on several streams, or with holes or pins: bodies eject others |
 //! | `promote` | other problems: first fit in other orders |
 //! | `shelf` | the bodies of one pool, packed as low as possible |
 
