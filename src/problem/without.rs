@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use crate::problem::{
-    Labels, Links, Problem, ProblemError,
-    constraints::{ChunkConstraints, Constraints, Part},
+    ChunkId, Labels, Links, Problem, ProblemError, Request,
+    constraints::{ChunkConstraints, Constraints, Part, Place, Pool, PoolId},
 };
 
 impl Problem {
@@ -22,6 +22,24 @@ impl Problem {
         if is_required {
             for Part { part, whole, offset } in std::mem::take(&mut builder.optional_parts) {
                 builder.part(part, whole, offset);
+            }
+        }
+        builder.finish()
+    }
+
+    /// The problem of some chunks, given in ascending order, in one of the pools, without its capacity. The accepted
+    /// requests and parts between them are required.
+    pub(crate) fn in_pool(&self, chunks: &[ChunkId], pool: PoolId) -> Result<Self, ProblemError> {
+        let requests =
+            self.accepted_requests().map(|request| Request { required: true, ..request });
+        let parts = self.parts().iter().copied();
+        let mut builder = self.subset(chunks, requests, parts)?.into_builder();
+        if let Some(constraints) = &mut builder.constraints {
+            let pool = self.pools()[pool.index()].clone();
+            constraints.pools = vec![Pool { capacity: None, ..pool }];
+            for own in &mut constraints.own {
+                own.pools = None;
+                own.pin = own.pin.map(|pin| Place::new(PoolId::default(), pin.offset));
             }
         }
         builder.finish()

@@ -66,6 +66,8 @@ stages! {
     FirstFitOrders,
     /// First fit in orders in which bodies move ahead.
     Promotion,
+    /// Each of several pools is packed again alone.
+    Repacking,
     /// The bound of bodies any two of which lie side by side.
     Cliques,
     /// Bodies with holes or on streams eject others.

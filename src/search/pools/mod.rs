@@ -13,6 +13,7 @@
 //! | `cliques` | a bound for one pool with holes, windows or parts |
 //! | `pairwise` | one pool on several streams, or with holes or pins: bodies eject others |
 //! | `promote` | other problems: first fit in other orders |
+//! | `repack` | several pools: each as a problem of its own |
 //! | `shelf` | the bodies of one pool, packed as low as possible |
 
 mod around_pins;
@@ -21,6 +22,7 @@ mod bins;
 mod cliques;
 mod pairwise;
 mod promote;
+mod repack;
 mod shelf;
 
 use crate::search::sizes::{MEDIUM, TINY};
@@ -32,7 +34,7 @@ use crate::{
         pool_instance::PoolInstance,
         pools::{
             around_pins::tighten, assign::Assignment, bins::Bin, pairwise::Pairwise,
-            promote::promote,
+            promote::promote, repack::repack,
         },
         size_classes::OpenPool,
     },
@@ -103,6 +105,13 @@ pub fn layout(
         && !is_small
     {
         let share = if is_large { budget } else { budget / 2 };
+        // By default, repacking has an effort of its own.
+        let is_several = instance.pools.len() > 1 && monitor.has(Stage::Repacking);
+        let (share, repacking) = match limits.nodes {
+            _ if !is_several => (share, 0),
+            Some(_) => (share.div_ceil(2), share / 2),
+            None => (share, share),
+        };
         let nodes = match pairwise.filter(|_| monitor.has(Stage::Pairwise)) {
             Some(pairwise) => pairwise.improve(packed, bound, (share, limits), &mut monitor),
             None if monitor.has(Stage::Promotion) => {
@@ -111,6 +120,11 @@ pub fn layout(
             None => 0,
         };
         monitor.add(nodes);
+        if repacking > 0 && !monitor.must_stop() {
+            let limits = Limits { time: monitor.time_left(), ..*limits };
+            repack(&instance, packed, repacking, &limits, observer);
+            monitor.add(repacking);
+        }
     }
     if is_large || monitor.stopped() || !monitor.has(Stage::Assignment) {
         return first.map(|packed| Layout { lower_bound, ..layout_of(&packed.places) });
