@@ -27,8 +27,8 @@ impl Problem {
         builder.finish()
     }
 
-    /// The problem of some chunks, given in ascending order, in one of the pools, without its capacity. The accepted
-    /// requests and parts between them are required.
+    /// The problem of some chunks, given in ascending order, in one of the pools, without its capacity, and without
+    /// groups of chunks kept apart. The accepted requests and parts between them are required.
     pub(crate) fn in_pool(&self, chunks: &[ChunkId], pool: PoolId) -> Result<Self, ProblemError> {
         let requests =
             self.accepted_requests().map(|request| Request { required: true, ..request });

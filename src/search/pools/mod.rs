@@ -106,9 +106,9 @@ pub fn layout(
     {
         let share = if is_large { budget } else { budget / 2 };
         // By default, repacking has an effort of its own.
-        let is_several = instance.pools.len() > 1 && monitor.has(Stage::Repacking);
+        let is_several = instance.pools.len() > 1 && instance.apart().is_empty();
         let (share, repacking) = match limits.nodes {
-            _ if !is_several => (share, 0),
+            _ if !is_several || !monitor.has(Stage::Repacking) => (share, 0),
             Some(_) => (share.div_ceil(2), share / 2),
             None => (share, share),
         };

@@ -1,5 +1,5 @@
-//! Ejection for bodies that clash in pairs: on several streams, where no steps show which bodies are alive together, and
-//! with holes, windows or parts. [`Ejection`] packs them; this finds the clashes, the bound and the nodes.
+//! Ejection for bodies that clash in pairs: on several streams, where no steps show which bodies are alive together,
+//! and with holes, windows or parts. [`Ejection`] packs them; this finds the clashes, the bound and the nodes.
 
 use std::borrow::Cow;
 
@@ -49,8 +49,8 @@ pub struct Pairwise<'a> {
 }
 
 impl<'a> Pairwise<'a> {
-    /// Returns `None` if there are several pools, buffers, reserved ranges or chunks kept apart, if bodies are too large,
-    /// or if comparing all pairs of boxes takes more than a quarter of the budget.
+    /// Returns `None` if there are several pools, buffers, reserved ranges or chunks kept apart, if bodies are too
+    /// large, or if comparing all pairs of boxes takes more than a quarter of the budget.
     pub fn new(instance: &'a PoolInstance<'a>, budget: u64) -> Option<Self> {
         let ([pool], bodies) = (instance.pools, instance.bodies) else { return None };
         let has_pool = bodies.iter().all(|body| body.pools.len() == 1);
