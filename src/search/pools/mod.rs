@@ -25,7 +25,7 @@ mod promote;
 mod repack;
 mod shelf;
 
-use crate::search::sizes::{MEDIUM, TINY};
+use crate::search::sizes::{LARGE, MEDIUM, TINY};
 use crate::{
     Bytes, Limits, Observer, PlanError, Problem,
     plan::Layout,
@@ -106,9 +106,12 @@ pub fn layout(
     {
         let share = if is_large { budget } else { budget / 2 };
         // By default, repacking has an effort of its own.
-        let is_several = instance.pools.len() > 1 && instance.apart().is_empty();
+        let is_repacked = instance.pools.len() > 1
+            && instance.bodies.len() <= LARGE
+            && instance.apart().is_empty()
+            && monitor.has(Stage::Repacking);
         let (share, repacking) = match limits.nodes {
-            _ if !is_several || !monitor.has(Stage::Repacking) => (share, 0),
+            _ if !is_repacked => (share, 0),
             Some(_) => (share.div_ceil(2), share / 2),
             None => (share, share),
         };

@@ -18,7 +18,7 @@ use crate::{
         ChunkId,
         constraints::{Place, PoolId},
     },
-    search::{first_fit::Packed, lay_out, pool_instance::PoolInstance, sizes::LARGE},
+    search::{first_fit::Packed, lay_out, pool_instance::PoolInstance},
 };
 
 /// The most packings of one pool with more bodies.
@@ -45,7 +45,7 @@ pub fn repack(
             continue;
         }
         let pool = PoolId::from_index(at);
-        if instance.pools[at].capacity.is_some() && instance.bodies.len() <= LARGE {
+        if instance.pools[at].capacity.is_some() {
             repack.fill(best, pool);
         }
         let last = Repack { limits: Limits { nodes: Some(each), ..*limits }, ..repack };
