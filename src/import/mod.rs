@@ -205,8 +205,8 @@ impl ImportOptions {
         Ok(self)
     }
 
-    /// Sets the in-place abilities of the kernels that will run a model. [`kernel`](Self::kernel) sets those of one
-    /// operator.
+    /// Sets the in-place abilities of the kernels that will run a model. [`kernel`](Self::kernel) sets the abilities of
+    /// one operator.
     #[must_use]
     pub fn inplace(mut self, profile: InPlace) -> Self {
         (self.kernels.profile, self.kernels.is_onnxruntime) = (profile, false);

@@ -164,20 +164,29 @@ pub(super) fn pack_in(
     Some(Packed { order, objective: layout.objective(instance.problem), places })
 }
 
-fn figures_of(instance: &PoolInstance<'_>, body: &Body, boxes: &[TimedBox]) -> Figures {
-    let sum = |clock: &[Step]| clock.iter().map(|&step| u128::from(step)).sum::<u128>();
-    let begin = boxes.iter().map(|b| sum(&b.begin)).min().unwrap_or(0);
-    let end = boxes.iter().map(|b| sum(&b.end)).max().unwrap_or(0);
+/// The sum of a clock's steps.
+fn sum(clock: &[Step]) -> u128 {
+    clock.iter().map(|&step| u128::from(step)).sum()
+}
+
+/// The bytes of a body, each times the steps in which it is needed, on all streams.
+pub(super) fn area(boxes: &[TimedBox]) -> u128 {
     let area = |b: &TimedBox| {
         (sum(&b.end) - sum(&b.begin)).saturating_mul((b.bytes.end - b.bytes.start).into())
     };
+    boxes.iter().map(area).fold(0, u128::saturating_add)
+}
+
+fn figures_of(instance: &PoolInstance<'_>, body: &Body, boxes: &[TimedBox]) -> Figures {
+    let begin = boxes.iter().map(|b| sum(&b.begin)).min().unwrap_or(0);
+    let end = boxes.iter().map(|b| sum(&b.end)).max().unwrap_or(0);
     let cost =
         |pool: Option<&AllowedPool>| pool.map_or(0, |allowed| instance.cost(body, allowed.pool));
     let (first, last) = (cost(body.pools.first()), cost(body.pools.last()));
     Figures {
         extent: body.extent.into(),
         life: end - begin,
-        area: boxes.iter().map(area).fold(0, u128::saturating_add),
+        area: area(boxes),
         begin,
         saving: last.saturating_sub(first),
     }

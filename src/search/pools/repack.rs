@@ -12,13 +12,17 @@ use std::{
 
 use crate::{
     Limits, Observer, Strategy,
-    bodies::{Body, TimedBox},
+    bodies::Body,
     plan::Layout,
     problem::{
         ChunkId,
         constraints::{Place, PoolId},
     },
-    search::{first_fit::Packed, lay_out, pool_instance::PoolInstance},
+    search::{
+        first_fit::{Packed, area},
+        lay_out,
+        pool_instance::PoolInstance,
+    },
 };
 
 /// The most packings of one pool with more bodies.
@@ -37,7 +41,7 @@ pub fn repack(
         instance,
         start: Instant::now(),
         limits: Limits { nodes: Some(each / MAX_PACKINGS), ..*limits },
-        // The progress of one pool is not that of the plan.
+        // Progress is reported for whole plans only.
         observer: Observer { progress: None, ..observer },
     };
     for (at, pool) in instance.pools.iter().enumerate() {
@@ -73,23 +77,13 @@ impl Repack<'_> {
             let [here, there] = [place.pool, pool].map(|pool| instance.cost(body, pool));
             if is_free { here.saturating_sub(there) } else { 0 }
         };
-        let area = |body: usize| {
-            let area = |one: &TimedBox| {
-                let life: u128 = one
-                    .begin
-                    .iter()
-                    .zip(&*one.end)
-                    .map(|(begin, end)| u128::from(end - begin))
-                    .sum();
-                life * u128::from(one.bytes.end - one.bytes.start)
-            };
-            instance.boxes[body].iter().map(area).sum::<u128>().max(1)
-        };
         let bodies = instance.bodies.iter().zip(&best.places).enumerate();
         let mut moved: Vec<(u128, usize)> = bodies
             .map(|(at, (body, place))| (saving(body, place), at))
             .filter(|&(saving, _)| saving > 0)
-            .map(|(saving, at)| (saving.saturating_mul(1 << 20) / area(at), at))
+            .map(|(saving, at)| {
+                (saving.saturating_mul(1 << 20) / area(&instance.boxes[at]).max(1), at)
+            })
             .collect();
         moved.sort_by_key(|&(worth, at)| (Reverse(worth), at));
         let (mut at, mut step, mut packings) = (0, moved.len(), 0);
