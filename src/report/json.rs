@@ -75,6 +75,10 @@ struct Escaping<W>(W);
 
 impl<W: io::Write> io::Write for Escaping<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        // Most pieces are a few bytes of ASCII.
+        if bytes.iter().all(|byte| matches!(byte, b' '..=b'~' | b'\n')) {
+            return self.0.write(bytes);
+        }
         // Names arrive in pieces of whole characters.
         let Ok(mut rest) = str::from_utf8(bytes) else { return self.0.write(bytes) };
         while let Some(at) = rest.find(|character| is_control(character) && character != '\n') {
