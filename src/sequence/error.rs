@@ -281,7 +281,7 @@ pub enum SequenceError {
         input: String,
     },
     /// A required overwrite that cannot be accepted.
-    #[error("operator '{operator}': '{output}' must overwrite '{input}', but {reason}")]
+    #[error("operator '{operator}': '{output}' must overwrite '{input}', but {reason}{}", remedy(*reason))]
     RequiredOverwrite {
         /// The operator.
         operator: String,
@@ -400,4 +400,14 @@ fn wrong_range(name: &str, range: DimRange) -> String {
     format!(
         "the sizes of '{name}' begin at {least} and end at {most}; give the smaller one first, as in {name}={most}..{least}"
     )
+}
+
+/// What helps if a required overwrite is impossible for this reason.
+const fn remedy(reason: RejectReason) -> &'static str {
+    match reason {
+        RejectReason::NotLastReader => {
+            "; update it after that operator, or let that operator read a copy"
+        }
+        _ => "",
+    }
 }

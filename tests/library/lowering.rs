@@ -396,7 +396,7 @@ fn refusal(declare: impl FnOnce(&mut SequenceBuilder)) -> String {
     s.weight("kv", Some(16))
         .operator(operator("u1", &["kv"], [Output::new("a", 8).updates("kv", 0)]))
         .operator(operator("u2", &["kv"], [Output::new("b", 8).updates("kv", 8)]));
-}, "operator 'u1': 'a' must overwrite 'kv', but a later operator reads that chunk")]
+}, "operator 'u1': 'a' must overwrite 'kv', but a later operator reads that chunk; update it after that operator, or let that operator read a copy")]
 fn a_required_overwrite_of_a_tensor_that_is_still_read_is_an_error(
     #[case] declare: fn(&mut SequenceBuilder),
     #[case] message: &str,

@@ -95,13 +95,13 @@ fn is_refused(#[case] declare: Declare, #[case] message: &str) {
     |s: &mut SequenceBuilder| { s.operator(operator("a", &[], Output::new("x", 4)))
            .operator(operator("b", &["x"], Output::new("y", 4).updates("x", 0)))
            .operator(operator("c", &["x", "y"], Output::new("z", 4))); },
-    "operator 'b': 'y' must overwrite 'x', but a later operator reads that chunk")]
+    "operator 'b': 'y' must overwrite 'x', but a later operator reads that chunk; update it after that operator, or let that operator read a copy")]
 #[case::required_over_a_view_read_later(
     |s: &mut SequenceBuilder| { s.operator(operator("a", &[], Output::new("x", 4)))
            .operator(operator("v", &["x"], Output::new("w", 2).reads_at("x", 2)))
            .operator(operator("b", &["x"], Output::new("y", 4).updates("x", 0)))
            .operator(operator("c", &["w", "y"], Output::new("z", 4))); },
-    "operator 'b': 'y' must overwrite 'x', but a later operator reads that chunk")]
+    "operator 'b': 'y' must overwrite 'x', but a later operator reads that chunk; update it after that operator, or let that operator read a copy")]
 #[case::updated_twice(
     |s: &mut SequenceBuilder| { s.operator(operator("a", &[], Output::new("x", 4)))
            .operator(operator("b", &["x"], Output::new("y", 2).updates("x", 0)).output(Output::new("z", 2).updates("x", 1))); },
