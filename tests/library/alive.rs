@@ -92,7 +92,7 @@ fn models_and_figures_are_accounted_for() {
 #[test]
 fn sequences_with_gathers_are_accounted_for() {
     let (mut planned, mut shared) = (0, 0);
-    times(400, |random| {
+    times(160, |random| {
         let Ok(sequence) = random_sequence(random, 12)? else { return Ok(()) };
         let strategy = *random.choose(Strategy::ALL)?;
         let strategy = if random.ratio(2, 3)? { Strategy::Best } else { strategy };
@@ -113,7 +113,7 @@ fn sequences_with_gathers_are_accounted_for() {
         }
         Ok(())
     });
-    assert!(planned > 100 && shared > 10, "{planned} plans, {shared} with shared bytes");
+    assert!(planned > 60 && shared > 10, "{planned} plans, {shared} with shared bytes");
 }
 
 #[test]

@@ -182,7 +182,7 @@ fn a_proven_peak_does_not_depend_on_the_order_given() {
 #[test]
 fn a_plan_in_a_better_order_is_never_larger() {
     let mut better = 0;
-    for (seed, sequence) in sequences(400, 14) {
+    for (seed, sequence) in sequences(150, 14) {
         let lowering = LoweringOptions::default()
             .inputs_in_pool(seed % 2 == 0)
             .weights_in_pool(seed % 5 == 0)
@@ -211,7 +211,7 @@ fn a_plan_in_a_better_order_is_never_larger() {
         let kept = kept.unwrap();
         assert_eq!((kept.plan, kept.change.moved), (given, 0), "sequence {seed}");
     }
-    assert!(better > 40, "{better} better");
+    assert!(better > 15, "{better} better");
 }
 
 /// A tree of loads and sums, a stage at a time.
