@@ -4,10 +4,10 @@
 //! or there are too many bodies for all of these, bodies eject others. Without pins and reserved ranges, bodies of
 //! windows or parts are staircases of an unconstrained problem, and are searched by its schedule.
 
-use std::ops::Range;
+use std::{iter, ops::Range};
 
 use crate::{
-    Bytes, Limits,
+    Bytes, Limits, Step,
     bodies::{Body, TimedBox},
     monitor::Monitor,
     problem::{ChunkId, Segment, constraints::Place},
@@ -18,7 +18,7 @@ use crate::{
         packing::Packing,
         pool_instance::PoolInstance,
         schedule::{AROUND_PINS, IN_TURNS, LIMITS_ALONE},
-        sizes::{HUGE, LARGE, LONG},
+        sizes::{HUGE, LARGE, LONG, MAX_COVERED},
         state::instance::{Instance, Outline},
     },
 };
@@ -131,8 +131,8 @@ fn merged(mut ranges: Vec<Range<Bytes>>) -> Vec<Range<Bytes>> {
     ranges
 }
 
-/// The outline of a body. `None` unless all its offsets are multiples of the alignment, its boxes follow each other
-/// without a break, and they need each of its bytes at some time: a byte that no box needs would not be kept clear of
+/// The outline of a body. `None` unless all its offsets are multiples of the alignment, and it needs one range of bytes
+/// at each time of its life, and each of its bytes at some time: a byte that no box needs would not be kept clear of
 /// reserved ranges.
 fn outline(number: ChunkId, body: &Body, boxes: &[TimedBox], alignment: Bytes) -> Option<Outline> {
     let is_aligned = match body.fixed {
@@ -144,23 +144,37 @@ fn outline(number: ChunkId, body: &Body, boxes: &[TimedBox], alignment: Bytes) -
     if !is_aligned || !is_needed {
         return None;
     }
-    let segment = |TimedBox { begin, end, bytes }: &TimedBox| {
-        let (begin, end) = (*begin.first()?, *end.first()?);
-        let (low, high) = (bytes.start, bytes.end.checked_next_multiple_of(alignment)?);
-        let is_some = begin < end && low < high && low.is_multiple_of(alignment);
-        is_some.then_some(Segment { chunk: number, begin, end, low, high })
-    };
-    let mut segments: Vec<Segment> = boxes.iter().map(segment).collect::<Option<_>>()?;
-    segments.sort_unstable_by_key(|segment| segment.begin);
-    let follow = segments.is_sorted_by(|a, b| a.end == b.begin);
-    // A box with the same bytes as the box before it adds no part to the staircase.
-    segments.dedup_by(|next, last| {
-        let is_one = (last.end, last.low, last.high) == (next.begin, next.low, next.high);
-        last.end = if is_one { next.end } else { last.end };
-        is_one
-    });
-    let fixed = body.fixed.map(|place| place.offset);
-    follow.then_some(Outline { root: number, segments, fixed })
+    let mut times: Vec<Step> =
+        boxes.iter().flat_map(|timed| [timed.begin[0], timed.end[0]]).collect();
+    times.sort_unstable();
+    times.dedup();
+    let is_some = |timed: &&TimedBox| !timed.bytes.is_empty() && timed.begin < timed.end;
+    let mut begun: Vec<&TimedBox> = boxes.iter().filter(is_some).collect();
+    begun.sort_by_key(|timed| timed.begin[0]);
+    let mut begun = begun.into_iter().peekable();
+    let (mut alive, mut segments): (Vec<&TimedBox>, Vec<Segment>) = (Vec::new(), Vec::new());
+    let mut covered = 0;
+    for time in times.windows(2) {
+        let (begin, end) = (time[0], time[1]);
+        alive.retain(|timed| timed.end[0] > begin);
+        alive.extend(iter::from_fn(|| begun.next_if(|timed| timed.begin[0] == begin)));
+        covered += alive.len();
+        if covered > MAX_COVERED {
+            return None;
+        }
+        let bytes = merged(alive.iter().map(|timed| timed.bytes.clone()).collect());
+        let [Range { start: low, end: high }] = bytes[..] else { return None };
+        let high = high.checked_next_multiple_of(alignment)?;
+        if !low.is_multiple_of(alignment) {
+            return None;
+        }
+        match segments.last_mut() {
+            // The same bytes as before add no part to the staircase.
+            Some(last) if (last.low, last.high) == (low, high) => last.end = end,
+            _ => segments.push(Segment { chunk: number, begin, end, low, high }),
+        }
+    }
+    Some(Outline { root: number, segments, fixed: body.fixed.map(|place| place.offset) })
 }
 
 #[cfg(test)]
@@ -184,6 +198,35 @@ mod tests {
             }
         }
         problem.build().unwrap()
+    }
+
+    /// Parts of one body that are alive together are one range of bytes, or the body is no staircase.
+    #[rstest::rstest]
+    #[case::side_by_side(0..5, 2..5, 8, Some(vec![(0, 2, 0, 4), (2, 6, 0, 8)]))]
+    #[case::one_alone(0..5, 5..5, 8, Some(vec![(0, 4, 0, 4), (4, 6, 0, 8)]))]
+    #[case::with_a_gap_between_them(0..5, 2..5, 12, None)]
+    fn parts_that_are_alive_together_are_one_range(
+        #[case] first: Range<Step>,
+        #[case] second: Range<Step>,
+        #[case] size: Bytes,
+        #[case] expected: Option<Vec<(Step, Step, Bytes, Bytes)>>,
+    ) {
+        let mut problem = Problem::builder();
+        let whole = problem.chunk(4..6, size);
+        for (life, offset) in [(first, 0), (second, size - 4)] {
+            if !life.is_empty() {
+                let part = problem.chunk(life, 4);
+                problem.part(part, whole, offset);
+            }
+        }
+        let problem = problem.build().unwrap();
+        let instance = PoolInstance::of(&problem);
+        let (body, boxes) = (&instance.bodies[0], &instance.boxes[0]);
+        let found = outline(ChunkId(0), body, boxes, 1).map(|outline| {
+            let segments = outline.segments.iter();
+            segments.map(|s| (s.begin, s.end, s.low, s.high)).collect::<Vec<_>>()
+        });
+        assert_eq!(found, expected, "{boxes:?}");
     }
 
     /// Nothing is pinned, so the search takes no more nodes than that of other staircases.
