@@ -402,7 +402,7 @@ fn wrong_range(name: &str, range: DimRange) -> String {
     )
 }
 
-/// What helps if a required overwrite is impossible for this reason.
+/// Returns the end of the message: the changes that make the overwrite possible, if there are any to name.
 const fn remedy(reason: RejectReason) -> &'static str {
     match reason {
         RejectReason::NotLastReader => {
