@@ -121,8 +121,8 @@ impl Problem {
 }
 
 /// The heaviest antichain, by minimum flow: units of flow pass through lifetimes, each over before the next begins, and
-/// must cover every weight. A maximum flow from ends to begins tells how many units can pass from one lifetime to a
-/// later one, so that no new unit is needed. Its minimum cut gives the antichain.
+/// must cover every weight. A maximum flow from ends to begins gives the number of units that can pass from one
+/// lifetime to a later one, so that no new unit is needed. Its minimum cut gives the antichain.
 fn heaviest(lives: &Lifetimes, weights: &[Bytes]) -> Vec<usize> {
     let count = lives.len();
     let before = |a: usize, b: usize| happens_before(lives.end(a), lives.begin(b));

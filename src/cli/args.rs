@@ -326,8 +326,8 @@ impl ReorderArgs {
 #[derive(Debug, Args)]
 #[command(group = clap::ArgGroup::new("question").required(true).args(["capacity", "curve"]))]
 pub(crate) struct RecomputeArgs {
-    /// A model, an operator sequence in JSON, or `-` for standard input. The costs are those of the
-    /// file; for a model, they follow from its shapes.
+    /// A model, an operator sequence in JSON, or `-` for standard input. The file states the costs; for a model, they
+    /// follow from its shapes.
     pub(crate) input: PathBuf,
     #[command(flatten)]
     pub(crate) reading: InputArgs,

@@ -2,7 +2,7 @@
 
 use crate::{Bytes, ProblemError, SequenceError, Strategy, problem::constraints::Feature};
 
-/// There is no plan, the search for one failed, or a plan cannot be used as asked.
+/// There is no plan, the search for one failed, or a plan cannot be used in this way.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PlanError {

@@ -8,7 +8,7 @@ use crate::{
 };
 
 /// The plans that [`Plan::lower_bound`](crate::Plan::lower_bound) and
-/// [`Plan::proven_optimal`](crate::Plan::proven_optimal) speak of.
+/// [`Plan::proven_optimal`](crate::Plan::proven_optimal) hold for.
 ///
 /// A planner has choices: a view may be a copy instead, an output that may be written over an input may lie
 /// elsewhere, and an input may lie inside the output that gathers it or be copied there. A proof over all choices

@@ -27,9 +27,9 @@ pub struct Comparison {
     pub shared_objects_bound: Bytes,
     /// The total with one buffer per chunk, in bytes, as [`Plan::unshared_size`] counts it.
     pub unshared_size: Bytes,
-    /// Each strategy with its result, in the order of [`Strategy::ALL`]. In place of a result, `too large` or `not
-    /// known` if the strategy cannot plan the problem, `too slow` if it did not end within the time limit, or `stopped`
-    /// if the caller cancelled before it ended.
+    /// Each strategy with its result, in the order of [`Strategy::ALL`]. In place of a result, `too large` if the
+    /// problem is too large for the strategy, `not known` if the strategy does not support it, `too slow` if it did
+    /// not end within the time limit, or `stopped` if the caller cancelled before it ended.
     pub rows: Vec<(Strategy, Result<Measurement, &'static str>)>,
     /// The result of [`Strategy::Best`] for a better order of the operators, if one was searched for.
     pub reordered: Option<Measurement>,

@@ -21,8 +21,8 @@ impl Problem {
     /// updates of these. Other overwrites of it are not accepted, and its optional parts are copied.
     ///
     /// The alignment and the padding are the larger ones. If both problems list pools, they must list
-    /// the same. Ids count from 0, through the chunks of this problem and then through those of the
-    /// other that are not shared. Names stay; a shared chunk has its earlier name.
+    /// the same. Ids count from 0, through the chunks of this problem and then through the other's chunks that are
+    /// not shared. Names stay; a shared chunk has its earlier name.
     ///
     /// ```
     /// use memplan::{Planner, Problem};
@@ -146,7 +146,7 @@ impl Problem {
         builder.finish()
     }
 
-    /// The same chunks with names that begin with a prefix, such as that of a model. A chunk without a
+    /// The same chunks with names that begin with a prefix, such as the name of a model. A chunk without a
     /// name gets its id as one.
     #[must_use]
     pub fn with_prefix(mut self, prefix: &str) -> Self {

@@ -59,7 +59,7 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    /// The distance from the start of the overwritten chunk to that of the overwriter, in bytes.
+    /// The distance from the start of the overwritten chunk to the start of the overwriter, in bytes.
     pub(crate) fn distance(self) -> i128 {
         i128::from(self.offset) - i128::from(self.below)
     }

@@ -14,7 +14,7 @@ does this table say about them?
 const INTRODUCTION: &str = "\
 # ONNX operators
 
-This table shows what memplan knows about each operator. A shape that is *known* follows from the
+This table gives the rules for each operator. A shape that is *known* follows from the
 operator's inputs and attributes, as far as those are known. A shape that is *at most* a size is known
 only at run time, and memplan plans for that size. A shape that is *known only at run time* must be
 given. A view shares the memory of the first input. An output may be written over an input if the input

@@ -396,7 +396,7 @@ impl OrderArgs {
 pub(crate) struct PlacingArgs {
     /// Alignment of offsets, a power of two.
     ///
-    /// The default is 64 for a model, 16 for TensorFlow Lite Micro, and the problem's own for a
+    /// The default is 64 for a model or an operator sequence, 16 for TensorFlow Lite Micro, and the problem's own for a
     /// problem.
     #[arg(long, value_name = "BYTES", help_heading = PLANNING)]
     alignment: Option<u64>,
