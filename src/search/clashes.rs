@@ -4,7 +4,7 @@
 //! clash only if the difference of their offsets lies in one of a few ranges. These ranges are found once; after that,
 //! bodies are compared without visiting their boxes.
 
-use crate::search::sizes::MAX_CLASHES;
+use crate::search::sizes::{MAX_CLASHES, MAX_WORK, MIN_BOXES};
 use std::{cmp::Reverse, slice};
 
 use crate::{
@@ -12,12 +12,6 @@ use crate::{
     bodies::{BoxTree, TimedBox, TimedBoxes, ranks},
     search::{interval_set::IntervalSet, merge},
 };
-
-/// If bodies have fewer boxes than this on average, they are compared box by box.
-const MIN_BOXES: usize = 8;
-
-/// The most ranges of offsets that are found, before those of two bodies are merged.
-const MAX_FOUND: usize = 1 << 24;
 
 /// The ranges of two bodies are merged as soon as there are more than this many.
 const MAX_RANGES: usize = 1 << 16;
@@ -47,7 +41,7 @@ impl Clashes {
             levels += before * (1 + count.max(1).ilog2() as usize);
             before += count;
         }
-        let is_some = count >= MIN_BOXES * boxes.len() && levels <= MAX_FOUND;
+        let is_some = count >= MIN_BOXES * boxes.len() && levels as u64 <= MAX_WORK;
         is_some.then(|| Self::between_all(boxes)).flatten()
     }
 
@@ -80,7 +74,7 @@ impl Clashes {
                         found += runs.len();
                         all.extend(ranges(own, runs));
                     });
-                    if found > MAX_FOUND {
+                    if found as u64 > MAX_WORK {
                         return None;
                     }
                     if all.len() > MAX_RANGES {

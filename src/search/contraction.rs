@@ -86,7 +86,7 @@ struct Seams {
     all: Vec<Seam>,
     begin: Vec<usize>,
     end: Vec<usize>,
-    /// The sums that were looked at.
+    /// The sums examined.
     sums: usize,
 }
 
@@ -99,7 +99,7 @@ pub struct Contraction {
     /// The blocks that lie in no other.
     outer: Vec<usize>,
     sections: usize,
-    /// The sums, blocks and boundaries that may still be looked at.
+    /// The sums, blocks and boundaries that may still be examined.
     work: usize,
     /// The sets of blocks, in ascending order, whose sums are equal by chance, so that they are no seams.
     given_up: HashSet<Vec<usize>>,

@@ -15,10 +15,8 @@ pub const CORE_LEVELS: [Bytes; 3] = [950, 900, 800];
 const MORE_CORE_LEVELS: [Bytes; 16] =
     [990, 980, 970, 960, 950, 940, 930, 920, 900, 880, 850, 800, 700, 600, 400, 0];
 
-/// The most nodes of the first three cores together.
-const FIRST_SHARE: u64 = 50_000;
-
-/// The nodes for each further core; four times as many in each later pass over the cores.
+/// The most nodes of the first three cores together, and the nodes for each further core; four times as many in each
+/// later pass over the cores.
 const SHARE: u64 = 40_000;
 
 /// A node examines all sections, so it counts as one more node for every this many chains in a core.
@@ -30,7 +28,7 @@ pub fn search_cores(search: &mut Search<'_, '_>, inst: &Instance, nodes: u64, gi
     let limits = given.nodes(nodes);
     // Use the live bytes, not the raised bound: each core contains the one before, and the peak.
     let live = search.solution.lower_bound;
-    let mut left = limits.effort().min(FIRST_SHARE);
+    let mut left = limits.effort().min(SHARE);
     let mut most_chains = usize::MAX;
     let mut searched = 0;
     let has_cores = search.monitor.has(Stage::Cores);
@@ -56,7 +54,7 @@ pub fn search_cores(search: &mut Search<'_, '_>, inst: &Instance, nodes: u64, gi
             break;
         }
     }
-    let mut limits = limits.nodes(limits.effort().saturating_sub(FIRST_SHARE));
+    let mut limits = limits.nodes(limits.effort().saturating_sub(SHARE));
     let turn = Turn::first(inst, limits.effort(), given);
     let ejected = search.run(inst, &BETWEEN_CORES, turn, 1);
     limits = limits.nodes(limits.effort().saturating_sub(ejected));

@@ -5,8 +5,20 @@ use crate::{Limits, search::sizes::WORK_PER_NODE};
 /// The nodes of the shortest round.
 pub const UNIT: u64 = 1000;
 
+/// The nodes that tell whether a search is easy.
+pub const PROBE: u64 = 64;
+
+/// The nodes of a short search: most that succeed at all do so with fewer.
+pub const SHORT: u64 = 5 * UNIT;
+
+/// After this many consecutive failures, a search tries something else.
+pub const PATIENCE: u32 = 6;
+
 /// By default, ejection has nodes on top of the effort: as many as this many first attempts take, up to a limit.
 pub const ON_TOP: u64 = 25;
+
+/// The most nodes of ejection on top of the effort.
+pub const MAX_ON_TOP: u64 = 3_200_000;
 
 /// The end of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

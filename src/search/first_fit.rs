@@ -25,7 +25,7 @@ use crate::{
         pool_instance::{OverlapFinder, PoolInstance},
         pool_space::PoolSpace,
         size_classes::OpenPool,
-        sizes::LARGE,
+        sizes::{LARGE, WORK_PER_BODY},
     },
 };
 
@@ -192,9 +192,6 @@ fn figures_of(instance: &PoolInstance<'_>, body: &Body, boxes: &[TimedBox]) -> F
     }
 }
 
-/// The work of placing a box.
-const WORK_PER_BOX: usize = 256;
-
 /// The treatment of bodies that are not placed when the time ends.
 #[derive(Clone, Copy, PartialEq)]
 enum Late {
@@ -229,7 +226,7 @@ fn pack(
         ids.zip(pools.iter()).map(|(id, pool)| PoolSpace::new(instance, id, pool)).collect();
     for &at in order {
         let body = &bodies[at];
-        is_late = is_late || budget.spend(WORK_PER_BOX * boxes[at].len()).is_err();
+        is_late = is_late || budget.spend(WORK_PER_BODY * boxes[at].len()).is_err();
         if is_late && late == Late::Stop {
             return Err(Unpacked::Stopped);
         }

@@ -14,7 +14,13 @@ use crate::{
     budget::Budget,
     monitor::Monitor,
     plan::Layout,
-    search::{Stage, repair_peaks::repair_if_large, size_classes, solution::Solution},
+    search::{
+        Stage,
+        repair_peaks::repair_if_large,
+        size_classes,
+        sizes::{LONG, WORK_PER_BODY},
+        solution::Solution,
+    },
 };
 
 /// The time that planning in size classes takes for each chunk.
@@ -23,15 +29,9 @@ const TIME: Duration = Duration::from_nanos(100);
 /// Pushdown takes at least this long for each chunk of many.
 const MIN_TIME: Duration = Duration::from_nanos(250);
 
-/// Up to this many chunks are always planned with pushdown.
-const MAX_CHUNKS: u32 = 1024;
-
 /// The number of conflicting pairs above which candidates that compare pairs are skipped. A chain
-/// counts as [`PAIRS_PER_CHAIN`].
+/// counts as [`WORK_PER_BODY`].
 const MAX_CONFLICTS: u64 = 2_000_000;
-
-/// The work for each chain costs as much as this many pairs.
-const PAIRS_PER_CHAIN: u64 = 100;
 
 /// The candidates of a search that is not `best`: on some large graphs, no greedy packing beats the free list.
 pub(super) const FEW: &[Strategy] = &[Strategy::Pushdown, Strategy::FreeList];
@@ -108,7 +108,7 @@ fn walks(strategy: Strategy) -> bool {
 /// Returns whether too many pairs of chains conflict for candidates that compare pairs.
 fn is_dense(problem: &Problem) -> bool {
     // Counting the pairs takes a while, so they are not counted where the chains alone are too many.
-    let chains = PAIRS_PER_CHAIN * problem.roots().count() as u64;
+    let chains = WORK_PER_BODY as u64 * problem.roots().count() as u64;
     chains > MAX_CONFLICTS || chains + conflicts(problem) > MAX_CONFLICTS
 }
 
@@ -135,7 +135,7 @@ fn layout_within(problem: &Problem, monitor: &Monitor<'_>) -> Layout {
     let chunks = u32::try_from(problem.len()).unwrap_or(u32::MAX);
     let monitor = monitor.keeping(chunks * TIME);
     let is_short = || monitor.left().is_some_and(|left| left < chunks * MIN_TIME);
-    if chunks > MAX_CHUNKS && is_short() {
+    if problem.len() > LONG && is_short() {
         return size_classes::layout(problem);
     }
     layout_for(problem, monitor.first_budget())
@@ -158,12 +158,12 @@ mod tests {
     #[test]
     fn many_chunks_for_which_there_is_no_time_are_planned_in_size_classes() {
         for (chunks, time, is_pushdown) in [
-            (MAX_CHUNKS, Some(Duration::ZERO), true),
+            (1000, Some(Duration::ZERO), true),
             (400_000, Some(Duration::ZERO), false),
             (400_000, None, true),
         ] {
             let mut problem = Problem::builder();
-            for step in 0..u64::from(chunks) {
+            for step in 0..chunks {
                 problem.chunk(step..step + 2, 1 + step % 1000);
             }
             let problem = problem.build().unwrap();

@@ -3,7 +3,7 @@
 //! Large bodies first is best on most networks, large areas or long lifetimes on some; all are
 //! tried.
 
-use crate::search::sizes::{LARGE, WORK_PER_BODY};
+use crate::search::sizes::{LARGE, MAX_WORK, WORK_PER_BODY};
 use std::time::Duration;
 
 use smallvec::SmallVec;
@@ -52,13 +52,6 @@ const KEYS: [Key; 7] = [
 
 /// The keys of the orders in which to complete a packing of some bodies.
 pub(super) const COMPLETING: [Key; 2] = [KEYS[1], KEYS[3]];
-
-/// Packing this many bodies once takes some hundredths of a second.
-const QUICK: usize = 10_000;
-
-/// The most runs of taken bytes that first packings may examine together: some seconds of work. Beyond
-/// it, the packing is given up. Real networks stay far below; 10^5 chunks with random lifetimes do not.
-pub(super) const MAX_WORK: u64 = 100_000_000;
 
 /// Making the tree of taken bytes, and freeing it, takes this long for each chunk of many.
 const TIME: Duration = Duration::from_nanos(200);
@@ -177,7 +170,7 @@ impl<'a> Greedy<'a> {
     }
 
     /// Keeps the offsets of some roots and places the others around them: by live bytes and size, then by live bytes
-    /// and area. With at most [`QUICK`] bodies, the first packing ignores the budget, so that a search that is stopped
+    /// and area. With at most [`LARGE`] bodies, the first packing ignores the budget, so that a search that is stopped
     /// does not lose what it has found.
     pub(super) fn complete(
         &mut self,
@@ -190,7 +183,7 @@ impl<'a> Greedy<'a> {
         }
         let around: Vec<Option<Bytes>> =
             self.bodies.iter().map(|body| by_root[body.root.index()]).collect();
-        let mut quick = (self.bodies.len() <= QUICK).then(Budget::default);
+        let mut quick = (self.bodies.len() <= LARGE).then(Budget::default);
         // With nothing to place, another order changes nothing.
         let orders = if kept.len() == self.bodies.len() { &COMPLETING[..1] } else { &COMPLETING };
         orders.iter().map_while(move |&key| {

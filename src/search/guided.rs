@@ -14,7 +14,7 @@ use crate::{
             meter::Meter,
             restarts::Restarts,
         },
-        effort::{UNIT, Verdict},
+        effort::{PATIENCE, UNIT, Verdict},
         engine::{Engine, Share},
         packing::Packing,
         state::instance::{Fixed, Instance, Item, Staircase},
@@ -32,10 +32,7 @@ const WIDTHS: [usize; 14] = [9, 13, 17, 20, 22, 24, 25, 26, 27, 28, 29, 30, 31, 
 const SHARE: u64 = 100 * UNIT;
 
 /// As [`SHARE`], if some bodies cannot move: with 100 or 15 units, fewer problems with pins were proven optimal.
-const SHARE_WITH_FIXED: u64 = 30 * UNIT;
-
-/// After this many failed searches of a core, a narrower core is repacked.
-const PATIENCE: u32 = 6;
+pub const SHARE_WITH_FIXED: u64 = 30 * UNIT;
 
 /// Some sections of an instance.
 struct Core {

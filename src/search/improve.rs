@@ -16,9 +16,6 @@ use crate::{
     },
 };
 
-/// The nodes that problems of more than [`LONG`] chains get on top of the default effort.
-const LARGER_EFFORT: u64 = 200_000;
-
 /// The most nodes of the first descent, which serves short limits: 5 000 of them bring MiniMalloc's benchmark J within
 /// 4 % of its bound; without a first descent, 80 000 nodes leave it at 15 %.
 const FIRST_DESCENT: u64 = 20_000;
@@ -44,8 +41,7 @@ pub fn improve(search: &mut Search<'_, '_>, limits: &Limits) {
         return;
     }
     if roots.len() > LONG {
-        let more = if limits.is_default() { LARGER_EFFORT } else { 0 };
-        let nodes = effort(search, 1).saturating_sub(spent) + more;
+        let nodes = effort(search, 1).saturating_sub(spent);
         return search_cores(search, &inst, nodes, limits);
     }
     // The later stages do not see this packing, so their results stay the same. It serves short limits.

@@ -25,7 +25,7 @@
 //! | `schedule`, `engine` | which engine improves a packing when, and with how many nodes |
 //! | `improve` | better packings of a problem: the schedule, with what it needs around it |
 //! | `packing` | the best packing of an instance so far |
-//! | `cores` | with many chains, those of the most crowded steps first |
+//! | `cores` | with many chains, the chains of the most crowded steps first |
 //! | `tighten` | a search for some of the chains, and the others around them |
 //! | `greedy` | first packings |
 //! | `repair_peaks` | crowded steps, repacked while all other chains stay |
@@ -34,7 +34,7 @@
 //! | `branching` | the search tree, over independent components |
 //! | `disjunctive` | another search for staircases, over the order of bodies in each pair |
 //! | `ejection` | packings in which bodies that do not fit eject others |
-//! | `guided` | packings of the most crowded sections, which guide those of more sections |
+//! | `guided` | packings of the most crowded sections, which guide packings of more sections |
 //! | `repair_pins` | packings without pins, repacked until all pins hold |
 //! | `reasoning` | conclusions from a partial packing, the place to branch, states refuted |
 //! | `state` | time cut into sections, sizes in units, a partial packing that can be undone |

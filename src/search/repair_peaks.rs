@@ -11,9 +11,10 @@ use crate::search::{
     Stage,
     capacity::decide,
     cores::{CORE_LEVELS, thousandths},
+    effort::SHORT,
     greedy::{COMPLETING, Greedy, Key},
     live_maxima::LiveMaxima,
-    sizes::LONG,
+    sizes::{LONG, MAX_WORK},
     solution::Solution,
 };
 use crate::{Bytes, Limits, Problem, Step, budget::Budget, monitor::Monitor, problem::ChunkId};
@@ -22,18 +23,9 @@ use crate::{Bytes, Limits, Problem, Step, budget::Budget, monitor::Monitor, prob
 /// that live together with one of these, and so on.
 const MAX_RINGS: usize = 4;
 
-/// The most runs of taken bytes to examine in all packings: less than a second of work.
-const MAX_WORK: u64 = 40_000_000;
-
 /// A part is repacked only if it has at most the number of chains of the problem divided by this. Larger parts are left
 /// to packings of the whole problem.
 const SMALL_PART: usize = 4;
-
-/// The most chains of a core that is searched.
-const MAX_CORE: usize = 2000;
-
-/// The nodes to search a core.
-const CORE_NODES: u64 = 5000;
 
 /// The outline of a chain.
 #[derive(Clone, Copy)]
@@ -204,13 +196,13 @@ impl PeakRepair<'_> {
                 .collect();
             let is_new = core.len() > last;
             last = core.len();
-            if best.lowest <= self.target || self.nodes == 0 || last > MAX_CORE {
+            if best.lowest <= self.target || self.nodes == 0 || last > LONG {
                 break;
             }
             if !is_new {
                 continue;
             }
-            let limits = self.limits.nodes(CORE_NODES.min(self.nodes));
+            let limits = self.limits.nodes(SHORT.min(self.nodes));
             let decision = decide(self.problem, &core, self.target, &limits, monitor);
             self.nodes = self.nodes.saturating_sub(decision.nodes);
             let mut kept = kept.clone();

@@ -17,33 +17,21 @@ use crate::{
             meter::Meter,
             restarts::Restarts,
         },
-        effort::{UNIT, Verdict},
+        effort::{PATIENCE, SHORT, Verdict, weigh},
         engine::{Engine, Share},
+        guided::SHARE_WITH_FIXED,
         packing::Packing,
         random::Random,
         state::instance::{Instance, Item, Part, Pinned, Staircase},
     },
 };
 
-/// The most nodes of a start, that is, of a packing without pins.
-const START: u64 = 30 * UNIT;
-
-/// No more starts follow after this many consecutive ones that find no packing.
-const MAX_FAILURES: u32 = 8;
-
-/// The most nodes to pack a window; as many more are added after every [`SHORT`] consecutive windows that gain no pin.
-const SHARE: u64 = 5 * UNIT;
-const SHORT: u32 = 5;
-
 /// The most sections of a window before the pin, and after it. With a fifth of them, the items around the window leave
 /// too little freedom.
 const REACH: usize = 50;
 
 /// The number of consecutive windows that gain no pin before another start.
-const PATIENCE: u32 = 30;
-
-/// Setting up a search counts as one node for each of this many bodies.
-const BODIES_PER_NODE: u64 = 4;
+const WINDOWS: u32 = 30;
 
 /// Packs the items of an instance around fixed rectangles.
 pub struct PinRepair<'a> {
@@ -133,7 +121,7 @@ impl<'a> PinRepair<'a> {
         meter: &mut Meter<'_>,
     ) -> (Verdict, Vec<u64>) {
         let mut search = Restarts::new(inst, seed);
-        let before = self.nodes + 1 + inst.bodies() as u64 / BODIES_PER_NODE;
+        let before = weigh(self.nodes + 1, inst.bodies() as u64);
         let verdict = search.decide(limit, u64::MAX, &mut meter.part(before, nodes));
         self.nodes = before + search.nodes();
         let is_packed = verdict == Verdict::Packed;
@@ -211,10 +199,10 @@ impl<'a> PinRepair<'a> {
         meter: &mut Meter<'_>,
     ) -> bool {
         let mut failures = 0;
-        while failures < PATIENCE && !meter.is_over(self.nodes) {
+        while failures < WINDOWS && !meter.is_over(self.nodes) {
             let Some(window) = self.window(packing, random) else { return true };
             let seed = random.below(1 << 20) as u64;
-            let nodes = SHARE * u64::from(1 + failures / SHORT);
+            let nodes = SHORT * u64::from(1 + failures / PATIENCE);
             let attempt = (Attempt { limit, seed }, nodes);
             let is_packed = self.repack(packing, &window, attempt, meter);
             failures = if is_packed { 0 } else { failures + 1 };
@@ -231,10 +219,10 @@ impl Packer for PinRepair<'_> {
     fn pack(&mut self, Attempt { limit, .. }: Attempt, meter: &mut Meter<'_>) -> bool {
         let free = self.free.clone();
         let mut failures = 0;
-        while failures < MAX_FAILURES && !meter.is_over(self.nodes) {
+        while failures < PATIENCE && !meter.is_over(self.nodes) {
             self.starts += 1;
             let start = Attempt { limit, seed: self.starts };
-            let (verdict, mut packing) = self.search(&free, start, START, meter);
+            let (verdict, mut packing) = self.search(&free, start, SHARE_WITH_FIXED, meter);
             match verdict {
                 Verdict::Packed => failures = 0,
                 Verdict::NodeLimit => failures += 1,
@@ -252,7 +240,7 @@ impl Packer for PinRepair<'_> {
                 return true;
             }
         }
-        self.is_hopeless = failures == MAX_FAILURES || self.is_hopeless;
+        self.is_hopeless = failures == PATIENCE || self.is_hopeless;
         false
     }
 
@@ -317,7 +305,7 @@ mod tests {
         for seed in 0..100 {
             let Some(window) = repair.window(&packing, &mut random) else { break };
             let before = packing.clone();
-            let attempt = (Attempt { limit, seed }, SHARE);
+            let attempt = (Attempt { limit, seed }, SHORT);
             let is_packed = repair.repack(&mut packing, &window, attempt, &mut meter);
             for (at, item) in free.items.iter().enumerate() {
                 assert!(is_packed && window.contains(item) || packing[at] == before[at]);

@@ -12,6 +12,7 @@ use crate::search::{
     Stage,
     contraction::Contract,
     control::limit_schedule::LimitSchedule,
+    effort::MAX_ON_TOP,
     ejection::Ejection,
     engine::{Row, Schedule, Share, Turn},
     guided::Guide,
@@ -178,6 +179,3 @@ pub const AROUND_PINS: Schedule = Schedule {
 fn is_searched(turn: &Turn<'_>) -> bool {
     turn.inst.bodies() <= LARGE
 }
-
-/// The most nodes of ejection on top of the effort.
-const MAX_ON_TOP: u64 = 3_200_000;

@@ -28,6 +28,15 @@ pub const WORK_PER_NODE: u64 = 64;
 /// The work of reading or placing a body, in runs of bytes examined, even where nothing is taken.
 pub const WORK_PER_BODY: usize = 64;
 
+/// Bodies with fewer boxes than this, on average, are compared box by box.
+pub const MIN_BOXES: usize = 8;
+
+/// The most runs, pairs or sets of 64 bits that a stage without nodes examines: less than a second of work.
+pub const MAX_WORK: u64 = 50_000_000;
+
+/// The most entries of a table; more take some hundred megabytes.
+pub const MAX_KEPT: usize = 1 << 22;
+
 /// The most sections that all bodies may cover, counted once for each body; more take too much memory.
 pub const MAX_COVERED: usize = 50_000_000;
 

@@ -4,7 +4,7 @@ use crate::search::schedule::LIMITS_ALONE;
 use crate::search::sizes::{MAX_COVERED, SMALL};
 use crate::search::{
     Stage,
-    control::limit_schedule::{self, LimitSchedule},
+    control::limit_schedule::{LimitSchedule, ROUNDS_AT_BOUND},
     effort::UNIT,
     engine::{Engine, Share, Turn},
     packing::Packing,
@@ -19,10 +19,6 @@ const FINE: Bytes = 1 << 14;
 
 /// The number of grains in the bound, when the sizes of such a problem are rounded to grains.
 const GRAINS: Bytes = 1 << 12;
-
-/// The number of shortest rounds in a first search with true sizes, in a problem whose sizes are then rounded: as many
-/// as the limit schedule spends at the bound.
-const EXACT_ROUNDS: u64 = limit_schedule::AT_BOUND * limit_schedule::SHARE;
 
 /// The most nodes for each of the two searches with rounded sizes, so that a search without an end
 /// reaches the exact ones.
@@ -45,7 +41,7 @@ pub fn tighten_rounded(search: &mut Search<'_, '_>, plain: &Instance, limits: &L
     }
     // Sizes that fill the pool without waste are seldom hard to pack as they are.
     let nodes = limits.effort();
-    let few = EXACT_ROUNDS * (UNIT + 2 * roots.len() as u64);
+    let few = ROUNDS_AT_BOUND * (UNIT + 2 * roots.len() as u64);
     let few = limits.nodes(few.min(nodes / 4));
     let exact = tighten_and_complete(search, roots, &few).nodes;
     if search.is_over() {

@@ -3,8 +3,9 @@
 use super::{
     Stage,
     engine::{Schedule, Turn},
-    greedy::{Greedy, Key, MAX_WORK},
+    greedy::{Greedy, Key},
     packing::Packing,
+    sizes::MAX_WORK,
     solution::Solution,
     state::instance::Instance,
 };

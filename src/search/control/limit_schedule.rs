@@ -31,11 +31,14 @@ const FIRST_LEVELS: [u128; 3] = [8, 32, 52];
 /// The limit at the bound gets this many times the rounds of other limits. It gets more if some bodies cannot
 /// move, because higher limits then hardly make packing easier; but in the first sweep, no more than three
 /// quarters of the nodes.
-pub const AT_BOUND: u64 = 2;
+const AT_BOUND: u64 = 2;
 const AT_BOUND_WITH_FIXED: u64 = 8;
 
 /// The rounds of a limit of the first sweep.
-pub const SHARE: u64 = 6;
+const SHARE: u64 = 6;
+
+/// The rounds at the bound in the first sweep.
+pub const ROUNDS_AT_BOUND: u64 = AT_BOUND * SHARE;
 
 /// Searches one limit after the other. Each turn begins with the first sweep.
 pub struct LimitSchedule;

@@ -9,7 +9,7 @@ use crate::{
     },
 };
 
-/// The caller of a search, which sees its nodes and may end it.
+/// The caller of a search, which counts its nodes and may end it.
 pub trait Caller {
     /// Records the nodes so far; returns whether the search must end.
     fn ends(&mut self, nodes: u64) -> bool;

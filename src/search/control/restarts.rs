@@ -18,15 +18,12 @@ use crate::search::{
         body_order::{LAP, rank_bodies, rank_by_guide},
         tree::Tree,
     },
-    control::meter::Meter,
+    control::{limit_schedule::ROUNDS_AT_BOUND, meter::Meter},
     disjunctive::Disjunctive,
     effort::{UNIT, Verdict, luby, weigh},
     reasoning::{nogoods::Nogoods, pivot::BranchRule, valleys::Valleys},
     state::{instance::Instance, skyline::Skyline},
 };
-
-/// The rounds of the first sweep with pinned items: as many as problems without pins begin with at their bound.
-const FIRST_SWEEP: u64 = 12;
 
 const BRANCH_RULES: [BranchRule; 4] =
     [BranchRule::Fewest, BranchRule::WasteHalf, BranchRule::Faults, BranchRule::WasteThrice];
@@ -173,7 +170,7 @@ impl<'a> Restarts<'a> {
     }
 
     /// Returns whether it is the disjunctive search's turn. It goes first, and its share of the
-    /// nodes grows with that of staircases among the bodies.
+    /// nodes grows with the share of staircases among the bodies.
     fn is_disjunctive_due(&self, before: NodeCounts) -> bool {
         let now = self.spent();
         let bodies = self.inst.bodies() as u64;
@@ -296,11 +293,11 @@ impl<'a> Restarts<'a> {
 
 /// The place of a round, counted from 1, in its sweep; each sweep is twice as long as the one before.
 fn in_sweep(round: u64) -> u64 {
-    let sweeps = ((round - 1) / FIRST_SWEEP + 1).ilog2();
-    round - FIRST_SWEEP * ((1 << sweeps) - 1)
+    let sweeps = ((round - 1) / ROUNDS_AT_BOUND + 1).ilog2();
+    round - ROUNDS_AT_BOUND * ((1 << sweeps) - 1)
 }
 
-/// The first round of a thread; that of the first thread is 0.
+/// The first round of a thread; 0 for the first thread.
 fn first_round(thread: u64) -> u64 {
     // Any numbers far apart would do; these do well on the hardest public problem.
     if thread == 0 { 0 } else { (thread + 4) << 20 }

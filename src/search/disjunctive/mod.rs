@@ -27,13 +27,9 @@ use pairs::{Gap, pairs};
 
 use crate::search::{
     control::meter::Meter,
-    effort::{UNIT, Verdict, weigh},
+    effort::{PROBE, UNIT, Verdict, weigh},
     state::instance::{Fixed, Instance, Part},
 };
-
-/// The nodes of the first run if there are more than [`TINY`] bodies. It is short because the search
-/// of the valleys often suffices if only some bodies are staircases.
-const FIRST_RUN: u64 = 64;
 
 /// Some neighbouring gaps of a pair, by place, both ends included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -216,7 +212,7 @@ impl Disjunctive {
 
     /// The nodes of the first run under a limit; each later run is longer than the one before.
     pub fn first_run(&self, rounds: u64) -> u64 {
-        if self.tops.len() <= TINY { UNIT.saturating_mul(rounds) } else { FIRST_RUN }
+        if self.tops.len() <= TINY { UNIT.saturating_mul(rounds) } else { PROBE }
     }
 
     /// Searches under a limit from the beginning, for at most this many nodes more.

@@ -1,8 +1,6 @@
 //! Pairs: the differences of offsets that keep two bodies apart.
 
-/// Problems with more pairs, or with more cases of two bodies on one section, are not searched.
-const MAX_PAIRS: usize = 5000;
-const MAX_MEETINGS: usize = 5_000_000;
+use crate::search::sizes::{LARGE, MAX_KEPT};
 
 /// A number above every offset and difference.
 pub const FAR: i64 = i64::MAX / 8;
@@ -30,10 +28,11 @@ pub struct Interval {
     pub high: i64,
 }
 
-/// All pairs that share a section, with their gaps; `None` if there are too many.
+/// All pairs that share a section, with their gaps; `None` if there are more than [`LARGE`], or too
+/// many cases of two bodies on one section.
 pub fn pairs(sections: &[Vec<Interval>], bodies: usize, align: i64) -> Option<Vec<Pair>> {
     let meetings = sections.iter().map(|section| section.len() * section.len() / 2);
-    if meetings.sum::<usize>() > MAX_MEETINGS {
+    if meetings.sum::<usize>() > MAX_KEPT {
         return None;
     }
     let mut clashes: Vec<Vec<(i64, i64)>> = Vec::new();
@@ -45,7 +44,7 @@ pub fn pairs(sections: &[Vec<Interval>], bodies: usize, align: i64) -> Option<Ve
             for a in &section[..at] {
                 let number = &mut number[a.body * bodies + b.body];
                 if *number == usize::MAX {
-                    if clashes.len() == MAX_PAIRS {
+                    if clashes.len() == LARGE {
                         return None;
                     }
                     *number = clashes.len();
@@ -86,7 +85,7 @@ mod tests {
     /// Fifty bodies that meet on every section, with one section more than is searched.
     #[test]
     fn too_many_meetings_are_not_examined() {
-        for (sections, used) in [(4000, true), (4001, false)] {
+        for (sections, used) in [(3355, true), (3356, false)] {
             let slices = || (0..50).map(|body| Interval { body, low: 0, high: 1 }).collect();
             let sections: Vec<Vec<Interval>> = (0..sections).map(|_| slices()).collect();
             assert_eq!(pairs(&sections, 50, 1).map(|pairs| pairs.len()), used.then_some(1225));

@@ -217,7 +217,7 @@ fn cycles_are_refuted_at_once() {
 
 #[test]
 fn a_run_spends_its_nodes() {
-    for (chains, first) in [(20, 5 * UNIT), (21, FIRST_RUN)] {
+    for (chains, first) in [(20, 5 * UNIT), (21, PROBE)] {
         let problem = interlocking(chains);
         let inst = instance(&problem);
         let mut search = Disjunctive::new(&inst).unwrap();

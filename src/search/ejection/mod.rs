@@ -32,7 +32,7 @@ use crate::{
         engine::{Engine, Share},
         packing::Packing,
         random::Random,
-        sizes::{LONG, WORK_PER_NODE},
+        sizes::{LONG, MAX_KEPT, WORK_PER_NODE},
         solution::near,
         state::instance::{Fixed, Instance, Item, Part},
     },
@@ -44,20 +44,16 @@ use strip::{Block, End, Strip, WORK_PER_BLOCK};
 /// begins with the packing below the limit before it.
 const LEVELS: [u64; 3] = [56, 60, 62];
 
-/// A first attempt has this many times the nodes that placing all bodies takes, in long problems and in others.
-const PLACINGS_OF_LONG: u64 = 2;
+/// A first attempt has this many times the nodes that placing all bodies takes.
 const PLACINGS: u64 = 32;
 
 /// Attempts with a limit from here on are not made.
 const HIGH: i64 = 1 << 40;
 
-/// Instances with this many bodies or more are not supported.
-const MAX_BODIES: usize = 1 << 22;
-
 /// The most pairs of bodies that share a section: placing all bodies once then takes 40 million nodes.
 const MAX_PAIRS: u64 = 1 << 28;
 
-/// The weight of a section is its live bytes squared this many times, in long problems and in others.
+/// The weight of a section is its live bytes squared this many times, for more than [`LONG`] rectangles and for others.
 const SQUARINGS_OF_LONG: usize = 7;
 const SQUARINGS: usize = 5;
 
@@ -94,7 +90,6 @@ pub struct Ejection {
     /// The first weight of each body.
     weights: Vec<u64>,
     growth: u64,
-    is_long: bool,
     /// The mean size of the bodies.
     size: i64,
     /// Their mean number of sections.
@@ -133,7 +128,7 @@ impl Ejection {
         let bodies = bodies(inst)?;
         let stack = bodies.iter().flat_map(|body| &body.parts).map(|part| part.high);
         let stack = stack.fold(inst.align, u64::saturating_add);
-        let is_small = bodies.len() < MAX_BODIES && stack < 1 << 48;
+        let is_small = bodies.len() < MAX_KEPT && stack < 1 << 48;
         let is_low = inst.bound() < HIGH.unsigned_abs() / 2;
         if bodies.len() <= inst.fixed.len() || !is_small || !is_low {
             return None;
@@ -163,7 +158,6 @@ impl Ejection {
             numbers,
             weights,
             growth: GROWTH,
-            is_long,
             size: mean(strip.items.iter().map(|item| item.size).sum()),
             life: mean(lives.sum()),
             floor: tops.max().unwrap_or(0),
@@ -211,7 +205,7 @@ impl Ejection {
 
     /// The nodes of a first attempt.
     pub fn share(&self) -> u64 {
-        self.placing() * if self.is_long { PLACINGS_OF_LONG } else { PLACINGS }
+        self.placing() * PLACINGS
     }
 
     /// The highest offset of a body.

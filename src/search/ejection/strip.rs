@@ -7,6 +7,7 @@ use std::slice;
 use crate::search::{
     clashes::{Clash, Clashes},
     ranges::merge,
+    sizes::MAX_KEPT,
     state::instance::{Item, Part},
 };
 
@@ -15,9 +16,6 @@ const STRIDE: usize = 64;
 
 /// Sorting a block takes about as long as examining this many bodies.
 pub const WORK_PER_BLOCK: u64 = 2;
-
-/// About the most clashes that are cached; they take 100 MB.
-const MAX_KEPT: usize = 1 << 22;
 
 /// Insertion sort is given up once it has shifted offsets by more places than this on average.
 const MAX_SHIFTS: usize = 8;

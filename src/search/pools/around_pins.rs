@@ -38,7 +38,7 @@ pub struct Tightened {
     pub nodes: u64,
 }
 
-/// Searches for a pool between a bound and that of a packing; `None` if the problem has other
+/// Searches for a pool between a bound and the pool of a packing; `None` if the problem has other
 /// constraints than the search of unconstrained problems supports.
 pub fn tighten(
     instance: &PoolInstance<'_>,

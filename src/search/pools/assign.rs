@@ -1,6 +1,6 @@
 //! Assigns bodies to pools by branch and bound.
 
-use crate::search::sizes::{PAUSE, TINY};
+use crate::search::sizes::{MAX_CLASHES, PAUSE, TINY, WORK_PER_NODE};
 use std::collections::HashMap;
 
 use crate::{
@@ -10,7 +10,7 @@ use crate::{
     problem::constraints::Place,
     search::{
         control::meter::{Meter, Watch},
-        effort::{Verdict, weigh},
+        effort::{PROBE, SHORT, Verdict, weigh},
         first_fit::Packed,
         incumbent::Incumbent,
         pool_instance::PoolInstance,
@@ -20,18 +20,6 @@ use crate::{
         },
     },
 };
-
-/// The most nodes to spend on deciding whether the bodies of a bin fit, before more are assigned.
-const PROBE_NODES: u64 = 100;
-
-/// The most nodes to search for a packing of a bin that is as low as the bound, before higher limits are tried.
-const FIRST_LOOK: u64 = 5000;
-
-/// Setting up the search for a bin takes as long as a node for each of this many pairs of bodies.
-const PAIRS_PER_NODE: usize = 10;
-
-/// The pairs of bodies in all the searches that are kept, some hundred bytes each.
-const MAX_PAIRS: usize = 1_000_000;
 
 /// A search through the assignments of bodies to bins.
 pub struct Assignment<'a> {
@@ -286,7 +274,7 @@ impl<'a> Assignment<'a> {
     fn may_fit(&mut self, bin: usize, monitor: &mut Monitor<'_>) -> bool {
         let is_looked_at = self.bins.len() > 1 && self.filled[bin].count <= TINY;
         let Some(room) = self.bins[bin].room.filter(|_| is_looked_at) else { return true };
-        self.decide(bin, room, PROBE_NODES, monitor) != Verdict::Refuted
+        self.decide(bin, room, PROBE, monitor) != Verdict::Refuted
     }
 
     /// Searches for a packing of a bin that ends no higher than a limit.
@@ -304,7 +292,7 @@ impl<'a> Assignment<'a> {
         let new = || {
             let count = bodies.len() * bodies.len() / 2;
             *pairs += count;
-            *counted += (count / PAIRS_PER_NODE) as u64;
+            *counted += count as u64 / WORK_PER_NODE;
             Shelf::new(instance, sections, &bins[bin], &bodies, monitor)
         };
         let shelf = shelves.entry((bin, bodies.clone())).or_insert_with(new);
@@ -323,7 +311,8 @@ impl<'a> Assignment<'a> {
 
     /// Packs the bins once every body has one. Bins of the pools that matter most come first.
     fn pack(&mut self, monitor: &mut Monitor<'_>) {
-        if self.pairs > MAX_PAIRS {
+        // Some hundred bytes for each pair.
+        if self.pairs > MAX_CLASHES {
             self.shelves.clear();
             self.pairs = 0;
         }
@@ -379,7 +368,7 @@ impl<'a> Assignment<'a> {
         }
         let mut found = None;
         // Many packings are as low as the bound.
-        let first = self.decide(bin, least, FIRST_LOOK, monitor);
+        let first = self.decide(bin, least, SHORT, monitor);
         if first == Verdict::Packed {
             return self.size(bin);
         }

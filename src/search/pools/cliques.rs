@@ -10,11 +10,9 @@
 
 use crate::{
     Bytes,
+    search::sizes::MAX_WORK,
     sets::{full, insert, narrow, remove, words},
 };
-
-/// The most words of bit sets to examine, which takes some hundredths of a second.
-const MAX_WORK: usize = 40_000_000;
 
 /// Which bodies must lie side by side, and what each weighs. Heavier bodies come first.
 pub struct Graph {
@@ -85,19 +83,19 @@ impl Graph {
     }
 
     /// The weight of a clique with this body, to which the heaviest possible body is added again and again.
-    fn greedy(&self, first: u32, work: &mut usize) -> Bytes {
+    fn greedy(&self, first: u32, work: &mut u64) -> Bytes {
         let (mut weight, mut open) =
             (self.weights[first as usize], self.adjacent[first as usize].clone());
         while let Some(body) = first_of(&open) {
             weight += self.weights[body as usize];
             open = self.beside(&open, body);
-            *work += open.len();
+            *work += open.len() as u64;
         }
         weight
     }
 
     /// Colours the bodies that may be added to a clique. If each has a colour of its own, all can be added.
-    fn state(&self, weight: Bytes, open: Set, best: &mut Bytes, work: &mut usize) -> State {
+    fn state(&self, weight: Bytes, open: Set, best: &mut Bytes, work: &mut u64) -> State {
         let (mut coloured, mut left) = (Vec::new(), open.clone());
         let (mut bound, mut colours) = (0, 0);
         while let Some(first) = first_of(&left) {
@@ -112,7 +110,7 @@ impl Graph {
                 same.iter_mut().zip(&self.adjacent[body as usize]).for_each(|(a, b)| *a &= !b);
             }
         }
-        *work += coloured.len() * open.len();
+        *work += (coloured.len() * open.len()) as u64;
         if colours == coloured.len() {
             *best = (*best).max(weight + bound);
             coloured.clear();

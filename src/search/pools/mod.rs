@@ -9,7 +9,7 @@
 //! | --- | --- |
 //! | `assign` | the pools of bodies |
 //! | `bins` | pools and buffers: room, alignment, what is in them |
-//! | `around_pins` | one pool with pins and reserved ranges alone: the search of unconstrained problems |
+//! | `around_pins` | one pool and stream, with pins, reserved ranges, windows or parts: the unconstrained search |
 //! | `cliques` | a bound for one pool with holes, windows or parts |
 //! | `pairwise` | one pool on several streams, or with holes or pins: bodies eject others |
 //! | `promote` | other problems: first fit in other orders |
@@ -25,7 +25,7 @@ mod promote;
 mod repack;
 mod shelf;
 
-use crate::search::sizes::{LARGE, MEDIUM, TINY};
+use crate::search::sizes::{LARGE, LONG, MEDIUM, TINY};
 use crate::{
     Bytes, Limits, Observer, PlanError, Problem,
     plan::Layout,
@@ -39,10 +39,6 @@ use crate::{
         size_classes::OpenPool,
     },
 };
-
-/// Problems with more pools and buffers are not searched, because the search stores the load of each section for every
-/// one of them.
-const MAX_BINS: usize = 2000;
 
 /// The nodes of a search if the caller sets no limit.
 const NODES: u64 = 500_000;
@@ -77,7 +73,7 @@ pub fn layout(
     }
     // Searching few bodies takes less time than packing them in many orders.
     let is_small = instance.bodies.len() <= TINY;
-    let is_large = instance.bodies.len() > MEDIUM || Bin::count(&instance) > MAX_BINS;
+    let is_large = instance.bodies.len() > MEDIUM || Bin::count(&instance) > LONG;
     let mut lower_bound = 0;
     if let Ok(packed) = &mut first
         && !is_small

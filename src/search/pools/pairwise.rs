@@ -15,7 +15,7 @@ use crate::{
             descent::{self, Attempts, Packer},
             meter::{Meter, Watch},
         },
-        effort::on_top,
+        effort::{MAX_ON_TOP, on_top},
         ejection::{Ejection, Grid},
         first_fit::Packed,
         incumbent::Incumbent,
@@ -36,9 +36,6 @@ const PLACINGS: u64 = 100;
 /// On one stream, the nodes on top of the effort are spent until the pool exceeds the bound by at most the bound
 /// divided by this.
 const NEAR: Bytes = 400;
-
-/// The most nodes on top of the effort, which take about a second.
-const MAX_ON_TOP: u64 = 1_200_000;
 
 /// The bodies of one pool, each of which may clash with some others.
 pub struct Pairwise<'a> {

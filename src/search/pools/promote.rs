@@ -11,15 +11,10 @@ use crate::{
     search::{
         first_fit::{Packed, pack_in},
         pool_instance::PoolInstance,
+        sizes::MIN_BOXES,
         state::fingerprint::scramble,
     },
 };
-
-/// Packing a body takes as long as this many nodes.
-const NODES_PER_BODY: u64 = 2;
-
-/// Packing a body takes longer only if it has more boxes than this, on average.
-const BOXES_PER_BODY: usize = 8;
 
 /// Improves a packing until the budget is spent; returns the nodes.
 pub fn promote(
@@ -33,7 +28,8 @@ pub fn promote(
     let movable = best.order.iter().position(|&body| bodies[body].fixed.is_none());
     let Some(first) = movable else { return 0 };
     let boxes: usize = instance.boxes.iter().flatten().count();
-    let cost = bodies.len().max(boxes / BOXES_PER_BODY) as u64 * NODES_PER_BODY;
+    // Packing a body takes about as long as a node, and longer only if it has many boxes.
+    let cost = bodies.len().max(boxes / MIN_BOXES) as u64;
     let (mut nodes, mut seed) = (0, 0_u64);
     let mut random = |below: usize| {
         seed += 1;

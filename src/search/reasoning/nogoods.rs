@@ -6,7 +6,7 @@
 
 #![allow(clippy::cast_possible_truncation, reason = "a part of a hash is a hash")]
 
-use crate::search::state::fingerprint::Fingerprint;
+use crate::search::{sizes::MAX_KEPT, state::fingerprint::Fingerprint};
 
 /// A set of fingerprints of limited size: a hash table in which a new key may overwrite an old one.
 #[derive(Clone, Debug)]
@@ -20,7 +20,6 @@ pub struct Nogoods {
 }
 
 const WAYS: usize = 4;
-const MOST: usize = 1 << 22;
 const GROWTH: usize = 4;
 
 impl Nogoods {
@@ -31,7 +30,7 @@ impl Nogoods {
     /// Creates a table that is one of `tables`, so small that all of them together take no more memory than a single
     /// table may.
     pub fn one_of(tables: usize) -> Self {
-        Self { slots: vec![Fingerprint::default(); 1 << 12], used: 0, most: MOST / tables }
+        Self { slots: vec![Fingerprint::default(); 1 << 12], used: 0, most: MAX_KEPT / tables }
     }
 
     /// Forgets everything.
@@ -111,7 +110,7 @@ mod tests {
         }
         assert_eq!(nogoods.slots.len(), 1 << 14);
         nogoods.clear();
-        assert_eq!((nogoods.used, nogoods.most), (0, MOST / 100));
+        assert_eq!((nogoods.used, nogoods.most), (0, MAX_KEPT / 100));
     }
 
     #[test]

@@ -26,7 +26,7 @@ impl ItemsLeft {
         left
     }
 
-    /// Takes an item that begins in section `first` out of its list; it remembers its place.
+    /// Takes an item that begins in section `first` out of its list; its links keep its place.
     pub fn take_out(&mut self, id: u32, first: u32) {
         self.join_around(id, first, (self.prev[id as usize], self.next[id as usize]));
     }

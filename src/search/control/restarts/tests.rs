@@ -271,9 +271,10 @@ fn pinned_items_are_packed_where_they_rest(
 
 #[test]
 fn each_sweep_is_twice_as_long_as_the_one_before() {
-    let places: Vec<u64> = (1..=FIRST_SWEEP * 7).map(in_sweep).collect();
+    let places: Vec<u64> = (1..=ROUNDS_AT_BOUND * 7).map(in_sweep).collect();
     let sweep = |length: u64| 1..=length;
-    let sweeps = sweep(FIRST_SWEEP).chain(sweep(2 * FIRST_SWEEP)).chain(sweep(4 * FIRST_SWEEP));
+    let sweeps =
+        sweep(ROUNDS_AT_BOUND).chain(sweep(2 * ROUNDS_AT_BOUND)).chain(sweep(4 * ROUNDS_AT_BOUND));
     assert_eq!(places, sweeps.collect::<Vec<_>>());
 }
 

@@ -1,7 +1,7 @@
 //! Pinned items of a partial packing.
 //!
-//! A pinned item is placed like all others. A branch ends as soon as the item lies at another offset than that of its
-//! pin, or a floor rises above that offset before the item is placed.
+//! A pinned item is placed like all others. A branch ends as soon as the item lies at another offset than its pin's,
+//! or a floor rises above that offset before the item is placed.
 
 use crate::search::state::skyline::{Skyline, UNPLACED};
 
