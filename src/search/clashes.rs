@@ -13,9 +13,6 @@ use crate::{
     search::{interval_set::IntervalSet, merge},
 };
 
-/// The ranges of two bodies are merged as soon as there are more than this many.
-const MAX_RANGES: usize = 1 << 16;
-
 /// Bodies with bytes from here on are not supported: differences of offsets must fit in `i64`.
 pub(super) const HIGHEST: Bytes = 1 << 60;
 
@@ -77,7 +74,7 @@ impl Clashes {
                     if found as u64 > MAX_WORK {
                         return None;
                     }
-                    if all.len() > MAX_RANGES {
+                    if all.len() > MAX_CLASHES {
                         merge(&mut all);
                     }
                 }

@@ -28,6 +28,7 @@ use crate::{
         control::limit_schedule::LimitSchedule,
         engine::{Engine, Share},
         packing::Packing,
+        sizes::MAX_WORK,
         state::instance::{Instance, Item},
     },
 };
@@ -48,9 +49,6 @@ const FULL: u128 = 8;
 
 /// If more than one block for this many bodies is left, the contracted problem is hardly easier.
 const BODIES_PER_BLOCK: usize = 3;
-
-/// The most sums, blocks and boundaries that are examined.
-const MAX_WORK: usize = 1 << 23;
 
 /// A rectangle filled with smaller ones, or a body, or a filler.
 #[derive(Clone, Debug)]
@@ -100,7 +98,7 @@ pub struct Contraction {
     outer: Vec<usize>,
     sections: usize,
     /// The sums, blocks and boundaries that may still be examined.
-    work: usize,
+    work: u64,
     /// The sets of blocks, in ascending order, whose sums are equal by chance, so that they are no seams.
     given_up: HashSet<Vec<usize>>,
 }
@@ -207,7 +205,8 @@ impl Contraction {
     /// Merges blocks in one pass wherever possible; returns whether any were merged.
     fn merge(&mut self) -> bool {
         let seams = self.seams();
-        self.work = self.work.saturating_sub(seams.sums + self.outer.len() + self.sections);
+        let work = seams.sums + self.outer.len() + self.sections;
+        self.work = self.work.saturating_sub(work as u64);
         let mut is_merged = vec![false; self.blocks.len()];
         let before = self.blocks.len();
         let by_seams = |&block: &usize| (seams.begin[block], seams.end[block]);

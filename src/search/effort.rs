@@ -11,8 +11,12 @@ pub const PROBE: u64 = 64;
 /// The nodes of a short search: most that succeed at all do so with fewer.
 pub const SHORT: u64 = 5 * UNIT;
 
-/// After this many consecutive failures, a search tries something else.
-pub const PATIENCE: u32 = 6;
+/// The nodes of a search that ends before anybody waits: a first descent, or a thread before others begin, because
+/// threads cost time to start, and share the machine's memory.
+pub const EASY: u64 = 10 * UNIT;
+
+/// After this many failures, a search tries something else.
+pub const PATIENCE: u64 = 6;
 
 /// By default, ejection has nodes on top of the effort: as many as this many first attempts take, up to a limit.
 pub const ON_TOP: u64 = 25;

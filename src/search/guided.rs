@@ -97,7 +97,7 @@ impl Packer for Guided<'_> {
         let Attempt { limit, seed } = attempt;
         // By core: its packings, as offsets by body of the whole instance; and its failures since the last packing.
         let mut packings: Vec<Vec<Vec<Option<u64>>>> = vec![Vec::new(); self.cores.len()];
-        let mut failures = vec![0u32; self.cores.len()];
+        let mut failures = vec![0_u64; self.cores.len()];
         let (mut round, mut at) = (seed << 20, 0);
         while !meter.is_over(self.nodes) {
             let Some(core) = self.cores.get(at) else { return false };

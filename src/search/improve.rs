@@ -6,6 +6,7 @@ use crate::{
         Stage,
         control::limit_schedule::FirstDescent,
         cores::{node_weight, search_cores},
+        effort::EASY,
         engine::{Engine, Share, Turn},
         schedule::{FIRST, IN_TURNS, LIMITS_ALONE},
         sizes::{LONG, SMALL},
@@ -15,10 +16,6 @@ use crate::{
         under_way::Search,
     },
 };
-
-/// The most nodes of the first descent, which serves short limits: 5 000 of them bring MiniMalloc's benchmark J within
-/// 4 % of its bound; without a first descent, 80 000 nodes leave it at 15 %.
-const FIRST_DESCENT: u64 = 20_000;
 
 /// A first descent runs if the pool exceeds the bound by more than this fraction of it: 1 / `FAR`.
 const FAR: Bytes = 16;
@@ -78,6 +75,6 @@ fn first_descent(search: &mut Search<'_, '_>, inst: &Instance, most: u64) -> u64
     if !is_far || !has_stage || most == 0 || inst.bodies() < SMALL {
         return 0;
     }
-    let share = Share::of(FIRST_DESCENT.min(most));
+    let share = Share::of(EASY.min(most));
     search.improve(inst, 1, |packing, monitor| FirstDescent.run(packing, share, monitor))
 }

@@ -31,7 +31,7 @@ use crate::{
 const REACH: usize = 50;
 
 /// The number of consecutive windows that gain no pin before another start.
-const WINDOWS: u32 = 30;
+const WINDOWS: u64 = 30;
 
 /// Packs the items of an instance around fixed rectangles.
 pub struct PinRepair<'a> {
@@ -202,7 +202,8 @@ impl<'a> PinRepair<'a> {
         while failures < WINDOWS && !meter.is_over(self.nodes) {
             let Some(window) = self.window(packing, random) else { return true };
             let seed = random.below(1 << 20) as u64;
-            let nodes = SHORT * u64::from(1 + failures / PATIENCE);
+            // A window gets more nodes after every few consecutive ones that gain no pin.
+            let nodes = SHORT * (1 + failures / PATIENCE);
             let attempt = (Attempt { limit, seed }, nodes);
             let is_packed = self.repack(packing, &window, attempt, meter);
             failures = if is_packed { 0 } else { failures + 1 };

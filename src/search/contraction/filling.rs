@@ -1,9 +1,6 @@
 //! A rectangle that a few items fill without a gap.
 
-use crate::search::state::instance::Item;
-
-/// The most placings in one rectangle.
-const MAX_PLACINGS: usize = 2000;
+use crate::search::{effort::UNIT, state::instance::Item};
 
 /// Fills a rectangle with a few items, always on the lowest floor.
 pub(super) struct Filling<'a> {
@@ -15,7 +12,7 @@ pub(super) struct Filling<'a> {
     height: u64,
     /// By item, if it is placed.
     offsets: Vec<Option<u64>>,
-    placings: usize,
+    placings: u64,
 }
 
 impl<'a> Filling<'a> {
@@ -53,7 +50,7 @@ impl<'a> Filling<'a> {
                 continue;
             }
             self.placings += 1;
-            if self.placings > MAX_PLACINGS {
+            if self.placings > UNIT {
                 return false;
             }
             self.floors[covered.clone()].fill(floor + size);

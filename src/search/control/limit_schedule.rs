@@ -10,7 +10,7 @@ use crate::{
     monitor::Monitor,
     search::{
         control::{meter::Meter, restarts::Restarts, threads},
-        effort::Verdict,
+        effort::{PATIENCE, Verdict},
         engine::{Engine, Share},
         incumbent::{Incumbent, Snapshot},
         packing::Packing,
@@ -25,20 +25,14 @@ const LEVELS: [u128; 5] = [0, 1, 8, 32, 52];
 /// packing is its own proof, and their other limits are further apart.
 const OTHER_LEVELS: [u128; 3] = [0, 32, 48];
 
-/// The limits of a first descent.
-const FIRST_LEVELS: [u128; 3] = [8, 32, 52];
-
 /// The limit at the bound gets this many times the rounds of other limits. It gets more if some bodies cannot
 /// move, because higher limits then hardly make packing easier; but in the first sweep, no more than three
 /// quarters of the nodes.
 const AT_BOUND: u64 = 2;
 const AT_BOUND_WITH_FIXED: u64 = 8;
 
-/// The rounds of a limit of the first sweep.
-const SHARE: u64 = 6;
-
 /// The rounds at the bound in the first sweep.
-pub const ROUNDS_AT_BOUND: u64 = AT_BOUND * SHARE;
+pub const ROUNDS_AT_BOUND: u64 = AT_BOUND * PATIENCE;
 
 /// Searches one limit after the other. Each turn begins with the first sweep.
 pub struct LimitSchedule;
@@ -82,7 +76,7 @@ fn tighten(inst: &Instance, thread: u64, incumbent: &Incumbent, meter: &mut Mete
         let last = meter.left(0);
         (AT_BOUND_WITH_FIXED, last - last / 4)
     };
-    let mut share = SHARE;
+    let mut share = PATIENCE;
     let mut level = 0;
     while bound < best && !meter.is_over(rounds.nodes()) {
         rounds.pin_below(bound);
@@ -122,11 +116,11 @@ fn tighten(inst: &Instance, thread: u64, incumbent: &Incumbent, meter: &mut Mete
 fn first_descent(inst: &Instance, incumbent: &Incumbent, meter: &mut Meter<'_>) -> u64 {
     let Snapshot { bound, mut best } = incumbent.snapshot();
     let mut rounds = Restarts::new(inst, 0);
-    let mut level = 0;
-    while bound < best && level < FIRST_LEVELS.len() && !meter.is_over(rounds.nodes()) {
-        let gap = u128::from(best - bound) * FIRST_LEVELS[level] / 64;
+    let (levels, mut level) = (&LEVELS[2..], 0);
+    while bound < best && level < levels.len() && !meter.is_over(rounds.nodes()) {
+        let gap = u128::from(best - bound) * levels[level] / 64;
         let limit = bound + u64::try_from(gap).unwrap_or(0) / inst.step() * inst.step();
-        let verdict = rounds.decide(limit, SHARE, meter);
+        let verdict = rounds.decide(limit, PATIENCE, meter);
         if let Verdict::Packed = verdict {
             best = inst.height_of(rounds.offsets()).max(bound);
             incumbent.packed(best, rounds.offsets());

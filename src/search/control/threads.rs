@@ -10,12 +10,9 @@ use std::thread;
 
 use crate::search::{
     control::meter::{Caller, Meter, Worker},
+    effort::EASY,
     incumbent::Incumbent,
 };
-
-/// The nodes of the first thread before others begin. A shorter search ends sooner alone: threads
-/// cost time to start, and share the machine's memory.
-const ALONE: u64 = 10_000;
 
 /// The caller of the first thread, which starts the others once the search has turned out to be long.
 struct First<'a, F> {
@@ -25,7 +22,7 @@ struct First<'a, F> {
 
 impl<F: FnOnce()> Caller for First<'_, F> {
     fn ends(&mut self, nodes: u64) -> bool {
-        if nodes >= ALONE
+        if nodes >= EASY
             && let Some(start) = self.start.take()
         {
             start();
@@ -78,18 +75,15 @@ mod tests {
             };
             let nodes = together(asked, &incumbent, &mut caller, |number, mut meter| {
                 searches.fetch_add(1, Ordering::Relaxed);
-                for nodes in [5, ALONE + number] {
+                for nodes in [5, EASY + number] {
                     // The first thread may be at its end.
                     assert!(!meter.is_over(nodes) || number > 0);
                 }
-                ALONE + number
+                EASY + number
             });
             let run = run as u64;
-            assert_eq!((nodes, searches.into_inner(), calls), (ALONE, run, 2));
-            assert_eq!(
-                incumbent.worker_nodes(),
-                (1..run).map(|number| ALONE + number).sum::<u64>()
-            );
+            assert_eq!((nodes, searches.into_inner(), calls), (EASY, run, 2));
+            assert_eq!(incumbent.worker_nodes(), (1..run).map(|number| EASY + number).sum::<u64>());
             assert!(incumbent.is_over());
         }
     }
@@ -99,9 +93,9 @@ mod tests {
         let (incumbent, searches) = (Incumbent::new(0, 9), AtomicU64::new(0));
         let nodes = together(2, &incumbent, &mut |_| false, |_, mut meter| {
             searches.fetch_add(1, Ordering::Relaxed);
-            assert!(!meter.is_over(ALONE - 1));
-            ALONE - 1
+            assert!(!meter.is_over(EASY - 1));
+            EASY - 1
         });
-        assert_eq!((nodes, searches.into_inner(), incumbent.worker_nodes()), (ALONE - 1, 1, 0));
+        assert_eq!((nodes, searches.into_inner(), incumbent.worker_nodes()), (EASY - 1, 1, 0));
     }
 }

@@ -33,10 +33,6 @@ const LEVELS: [u64; 4] = [32, 48, 56, 60];
 /// A first attempt gets this many times the nodes that it takes to place all bodies.
 const PLACINGS: u64 = 100;
 
-/// On one stream, the nodes on top of the effort are spent until the pool exceeds the bound by at most the bound
-/// divided by this.
-const NEAR: Bytes = 400;
-
 /// The bodies of one pool, each of which may clash with some others.
 pub struct Pairwise<'a> {
     instance: &'a PoolInstance<'a>,
@@ -108,7 +104,7 @@ impl<'a> Pairwise<'a> {
     }
 
     /// Improves a packing until the budget is spent, and then with more nodes on top while the pool is not
-    /// [near](NEAR) the bound; returns the nodes.
+    /// near the bound; returns the nodes.
     pub fn improve(
         self,
         best: &mut Packed,
@@ -127,14 +123,9 @@ impl<'a> Pairwise<'a> {
         let offsets: Vec<Bytes> = best.places.iter().map(|place| place.offset).collect();
         let mut ejection = Ejection::of_clashes(bodies, clashes.into_owned(), &offsets);
         let share = ejection.placing() * PLACINGS;
-        // On several streams, the bound is seldom this close to the best pool.
-        let near = match instance.streams() {
-            1 => bound.saturating_add(bound / NEAR),
-            _ => near(bound),
-        };
         let incumbent = Incumbent::new(bound, ejection.height());
         let more = budget.saturating_add(on_top(share, MAX_ON_TOP, limits));
-        for (most, enough) in [(budget, bound), (more, near)] {
+        for (most, enough) in [(budget, bound), (more, near(bound))] {
             let attempts = Attempts { levels: &LEVELS, share, enough };
             let mut watch = Watch::new(monitor, &incumbent, 1);
             let (before, left) = (ejection.nodes(), most.saturating_sub(nodes + ejection.nodes()));

@@ -1,6 +1,6 @@
 //! A shelf: some bodies in one bin, packed as low as possible.
 
-use crate::search::sizes::{MAX_COVERED, WORK_PER_NODE};
+use crate::search::sizes::{LARGE, MAX_COVERED, WORK_PER_NODE};
 use std::{collections::BTreeSet, ops::Range};
 
 use crate::{
@@ -15,9 +15,6 @@ use crate::{
         pools::bins::Bin,
     },
 };
-
-/// Shelves with more pairs of bodies that may clash are not searched.
-const MAX_PAIRS: usize = 20_000;
 
 /// Bytes of a body in a section.
 #[derive(Clone, Copy, Debug)]
@@ -214,7 +211,7 @@ fn pack(
             pairs.push(Pair::new([a, at], members.iter().map(reach).collect(), 1));
         }
     }
-    if pairs.len() > MAX_PAIRS {
+    if pairs.len() > LARGE {
         return None;
     }
     let mut slices: Vec<Vec<disjunctive::Interval>> = Vec::new();
