@@ -29,10 +29,7 @@ const LEVEL: u64 = 48;
 const WIDTHS: [usize; 14] = [9, 13, 17, 20, 22, 24, 25, 26, 27, 28, 29, 30, 31, 32];
 
 /// The most nodes for one search of a core, which usually needs several.
-const SHARE: u64 = 100 * UNIT;
-
-/// As [`SHARE`], if some bodies cannot move: with 100 or 15 units, fewer problems with pins were proven optimal.
-pub const SHARE_WITH_FIXED: u64 = 30 * UNIT;
+pub const SHARE: u64 = 100 * UNIT;
 
 /// Some sections of an instance.
 struct Core {
@@ -46,7 +43,6 @@ pub struct Guided<'a> {
     inst: &'a Instance,
     cores: Vec<Core>,
     /// The most nodes for one search of a core.
-    share: u64,
     nodes: u64,
     offsets: Vec<u64>,
     /// A lower bound in units: one step above a limit that was refuted for a core, and so for the whole instance.
@@ -67,8 +63,7 @@ impl<'a> Guided<'a> {
                 cores.push(core);
             }
         }
-        let share = if inst.fixed.is_empty() { SHARE } else { SHARE_WITH_FIXED };
-        Some(Self { inst, cores, share, nodes: 0, offsets: Vec::new(), bound: 0 })
+        Some(Self { inst, cores, nodes: 0, offsets: Vec::new(), bound: 0 })
     }
 }
 
@@ -108,7 +103,7 @@ impl Packer for Guided<'_> {
                 search = search.guided_by(core.restrict(guide));
             }
             let before = self.nodes;
-            let verdict = search.decide(limit, u64::MAX, &mut meter.part(before, self.share));
+            let verdict = search.decide(limit, u64::MAX, &mut meter.part(before, SHARE));
             self.nodes = before + search.nodes().max(1);
             match verdict {
                 Verdict::Packed if at + 1 == self.cores.len() => {

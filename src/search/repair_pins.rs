@@ -19,7 +19,7 @@ use crate::{
         },
         effort::{PATIENCE, SHORT, Verdict, weigh},
         engine::{Engine, Share},
-        guided::SHARE_WITH_FIXED,
+        guided::SHARE,
         packing::Packing,
         random::Random,
         state::instance::{Instance, Item, Part, Pinned, Staircase},
@@ -223,7 +223,7 @@ impl Packer for PinRepair<'_> {
         while failures < PATIENCE && !meter.is_over(self.nodes) {
             self.starts += 1;
             let start = Attempt { limit, seed: self.starts };
-            let (verdict, mut packing) = self.search(&free, start, SHARE_WITH_FIXED, meter);
+            let (verdict, mut packing) = self.search(&free, start, SHARE, meter);
             match verdict {
                 Verdict::Packed => failures = 0,
                 Verdict::NodeLimit => failures += 1,

@@ -22,7 +22,7 @@ const GRAINS: Bytes = 1 << 12;
 
 /// The most nodes for each of the two searches with rounded sizes, so that a search without an end
 /// reaches the exact ones.
-const MAX_ROUNDED: u64 = 500_000;
+const MAX_ROUNDED: u64 = 200_000;
 
 /// Packs the chains of an instance, which are all, with rounded sizes if their sizes have no useful common divisor; returns the nodes.
 ///
