@@ -206,7 +206,8 @@ impl Contraction {
     fn merge(&mut self) -> bool {
         let seams = self.seams();
         let work = seams.sums + self.outer.len() + self.sections;
-        self.work = self.work.saturating_sub(work as u64);
+        // A sum takes as long as some runs of bytes.
+        self.work = self.work.saturating_sub(8 * work as u64);
         let mut is_merged = vec![false; self.blocks.len()];
         let before = self.blocks.len();
         let by_seams = |&block: &usize| (seams.begin[block], seams.end[block]);

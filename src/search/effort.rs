@@ -15,7 +15,7 @@ pub const SHORT: u64 = 5 * UNIT;
 /// threads cost time to start, and share the machine's memory.
 pub const EASY: u64 = 10 * UNIT;
 
-/// After this many failures, a search tries something else.
+/// After this many failures, or rounds that find nothing, a search tries something else.
 pub const PATIENCE: u64 = 6;
 
 /// By default, ejection has nodes on top of the effort: as many as this many first attempts take, up to a limit.
