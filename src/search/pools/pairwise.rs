@@ -30,6 +30,10 @@ use crate::{
 /// The limits to try, in 64ths of the gap between the bound and the best packing.
 const LEVELS: [u64; 4] = [32, 48, 56, 60];
 
+/// On one stream, the nodes on top of the effort are spent until the pool exceeds the bound by at most the bound
+/// divided by this. With 100, 28 problems with holes are 0.1 % larger.
+const NEAR: Bytes = 400;
+
 /// A first attempt gets this many times the nodes that it takes to place all bodies.
 const PLACINGS: u64 = 100;
 
@@ -123,9 +127,14 @@ impl<'a> Pairwise<'a> {
         let offsets: Vec<Bytes> = best.places.iter().map(|place| place.offset).collect();
         let mut ejection = Ejection::of_clashes(bodies, clashes.into_owned(), &offsets);
         let share = ejection.placing() * PLACINGS;
+        // On several streams, the bound is seldom this close to the best pool.
+        let near = match instance.streams() {
+            1 => bound.saturating_add(bound / NEAR),
+            _ => near(bound),
+        };
         let incumbent = Incumbent::new(bound, ejection.height());
         let more = budget.saturating_add(on_top(share, MAX_ON_TOP, limits));
-        for (most, enough) in [(budget, bound), (more, near(bound))] {
+        for (most, enough) in [(budget, bound), (more, near)] {
             let attempts = Attempts { levels: &LEVELS, share, enough };
             let mut watch = Watch::new(monitor, &incumbent, 1);
             let (before, left) = (ejection.nodes(), most.saturating_sub(nodes + ejection.nodes()));
