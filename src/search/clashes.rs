@@ -76,6 +76,8 @@ impl Clashes {
                     }
                     if all.len() > MAX_CLASHES {
                         merge(&mut all);
+                        // The ranges that stay are merged again next time.
+                        found += all.len();
                     }
                 }
                 merge(&mut all);

@@ -158,7 +158,7 @@ mod tests {
     #[test]
     fn many_chunks_for_which_there_is_no_time_are_planned_in_size_classes() {
         for (chunks, time, is_pushdown) in [
-            (1000, Some(Duration::ZERO), true),
+            (LONG as u64, Some(Duration::ZERO), true),
             (400_000, Some(Duration::ZERO), false),
             (400_000, None, true),
         ] {

@@ -73,6 +73,7 @@ pub fn layout(
     }
     // Searching few bodies takes less time than packing them in many orders.
     let is_small = instance.bodies.len() <= TINY;
+    // The search stores the load of each section for every pool and buffer.
     let is_large = instance.bodies.len() > MEDIUM || Bin::count(&instance) > LONG;
     let mut lower_bound = 0;
     if let Ok(packed) = &mut first
