@@ -35,7 +35,7 @@ pub struct Limits {
 }
 
 /// The default effort in nodes for a gap of less than a percent.
-const NODES: u64 = 50_000;
+pub(crate) const NODES: u64 = 50_000;
 
 /// The nodes that each percent of the gap adds, and the most with which a problem is searched.
 const NODES_PER_PERCENT: u64 = 75_000;
@@ -44,9 +44,8 @@ const MAX_NODES: u64 = 1_500_000;
 impl Default for Limits {
     /// Allows 50 000 nodes (some hundredths of a second) and 75 000 more for each percent by which the
     /// first packings exceed the lower bound, up to 1.5 million. Large problems, where a node takes
-    /// longer, get fewer, but never less than 50 000; those of more than 1000 chains get 200 000 more. If
-    /// that leaves a problem more than a percent above the bound, up to 3.2 million follow for a search of
-    /// another kind. No time limit; one thread.
+    /// longer, get fewer, but never less than 50 000. If that leaves a problem more than a percent above the bound, up to
+    /// 3.2 million follow for a search of another kind. No time limit; one thread.
     fn default() -> Self {
         Self {
             nodes: None,
