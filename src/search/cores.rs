@@ -2,10 +2,15 @@
 //! usually have enough room around them.
 
 use crate::search::{
-    Stage, engine::Turn, schedule::BETWEEN_CORES, sizes::WORK_PER_NODE, state::instance::Instance,
-    tighten::tighten_and_complete, under_way::Search,
+    Stage,
+    engine::Turn,
+    schedule::BETWEEN_CORES,
+    sizes::{LONG, WORK_PER_NODE},
+    state::instance::Instance,
+    tighten::tighten_and_complete,
+    under_way::Search,
 };
-use crate::{Bytes, Limits, problem::ChunkId};
+use crate::{Bytes, Limits, limits::NODES, problem::ChunkId};
 
 /// A core has the chains that live in some step with at least this many live bytes, in thousandths of the maximum.
 pub const CORE_LEVELS: [Bytes; 3] = [950, 900, 800];
@@ -15,20 +20,14 @@ pub const CORE_LEVELS: [Bytes; 3] = [950, 900, 800];
 const MORE_CORE_LEVELS: [Bytes; 16] =
     [990, 980, 970, 960, 950, 940, 930, 920, 900, 880, 850, 800, 700, 600, 400, 0];
 
-/// The most nodes of the first three cores together, and the nodes for each further core; four times as many in each
-/// later pass over the cores.
-const SHARE: u64 = 40_000;
-
-/// A node examines all sections, so it counts as one more node for every this many chains in a core.
-const CHAINS_PER_NODE: u64 = 500;
-
 /// Searches crowded cores until the effort is spent or the pool is proven. A small core is often
 /// packed at the bound at once, and the chains of less crowded steps have room enough around it.
 pub fn search_cores(search: &mut Search<'_, '_>, inst: &Instance, nodes: u64, given: &Limits) {
     let limits = given.nodes(nodes);
     // Use the live bytes, not the raised bound: each core contains the one before, and the peak.
     let live = search.solution.lower_bound;
-    let mut left = limits.effort().min(SHARE);
+    // The first three cores together take no more than the least default effort.
+    let mut left = limits.effort().min(NODES);
     let mut most_chains = usize::MAX;
     let mut searched = 0;
     let has_cores = search.monitor.has(Stage::Cores);
@@ -54,7 +53,7 @@ pub fn search_cores(search: &mut Search<'_, '_>, inst: &Instance, nodes: u64, gi
             break;
         }
     }
-    let mut limits = limits.nodes(limits.effort().saturating_sub(SHARE));
+    let mut limits = limits.nodes(limits.effort().saturating_sub(NODES));
     let turn = Turn::first(inst, limits.effort(), given);
     let ejected = search.run(inst, &BETWEEN_CORES, turn, 1);
     limits = limits.nodes(limits.effort().saturating_sub(ejected));
@@ -81,7 +80,7 @@ pub fn search_cores(search: &mut Search<'_, '_>, inst: &Instance, nodes: u64, gi
 /// Searches more cores, given from the smallest to the largest, repeatedly with more nodes. Completing their
 /// packings counts as nodes too.
 fn search_more_cores(search: &mut Search<'_, '_>, mut open: Vec<&Vec<ChunkId>>, limits: &Limits) {
-    let (mut left, mut share) = (limits.effort(), SHARE);
+    let (mut left, mut share) = (limits.effort(), NODES);
     while left > 0 && !open.is_empty() {
         let mut at = 0;
         while at < open.len() && left > 0 {
@@ -110,9 +109,9 @@ fn search_more_cores(search: &mut Search<'_, '_>, mut open: Vec<&Vec<ChunkId>>, 
     }
 }
 
-/// The number of nodes that one node counts for, with this many chains.
+/// The number of nodes that one node counts for, with this many chains, because it examines all their sections.
 pub fn node_weight(chains: usize) -> u64 {
-    1 + chains as u64 / CHAINS_PER_NODE
+    1 + (chains / LONG) as u64
 }
 
 /// Some thousandths of a number of bytes, rounded down.

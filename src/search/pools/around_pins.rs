@@ -17,17 +17,12 @@ use crate::{
         first_fit::Packed,
         packing::Packing,
         pool_instance::PoolInstance,
+        pools::TIMES,
         schedule::{AROUND_PINS, IN_TURNS, LIMITS_ALONE},
         sizes::{HUGE, LARGE, LONG, MAX_COVERED},
         state::instance::{Instance, Outline},
     },
 };
-
-/// The most nodes, so that the other searches still run after one that would not end by itself.
-const MAX_NODES: u64 = 50_000_000;
-
-/// The default effort around pins and reserved ranges is this many times the effort of an unconstrained problem.
-const TIMES: u64 = 9;
 
 /// The result of the search.
 pub struct Tightened {
@@ -63,7 +58,7 @@ pub fn tighten(
     let usual = Limits { nodes: None, ..*limits }.scaled_to_gap(bound, best, 1);
     let is_free = inst.fixed.is_empty() && inst.pins.is_empty();
     let usual = usual.effort().saturating_mul(if is_free { 1 } else { TIMES });
-    let effort = limits.nodes.map_or(usual, |nodes| (nodes / 2).min(MAX_NODES));
+    let effort = limits.nodes.map_or(usual, |nodes| nodes / 2);
     let mut packing = Packing::new(&inst, bound, best).with_threads(limits.threads);
     let is_in_turns = is_free && inst.bodies() <= LONG;
     let schedules = if is_in_turns { &[IN_TURNS, LIMITS_ALONE][..] } else { &[AROUND_PINS] };

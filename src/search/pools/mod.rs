@@ -27,7 +27,7 @@ mod shelf;
 
 use crate::search::sizes::{LARGE, LONG, MEDIUM, TINY};
 use crate::{
-    Bytes, Limits, Observer, PlanError, Problem,
+    Bytes, Limits, Observer, PlanError, Problem, limits,
     plan::Layout,
     search::{
         Stage, first_fit,
@@ -40,8 +40,11 @@ use crate::{
     },
 };
 
+/// Constrained problems have this many times the default effort of unconstrained ones.
+const TIMES: u64 = 10;
+
 /// The nodes of a search if the caller sets no limit.
-const NODES: u64 = 500_000;
+const NODES: u64 = TIMES * limits::NODES;
 
 /// Searches for the best places of a constrained problem, within limits. No pool is smaller than `bound` bytes.
 ///
