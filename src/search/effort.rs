@@ -8,12 +8,9 @@ pub const UNIT: u64 = 1000;
 /// The nodes that tell whether a search is easy.
 pub const PROBE: u64 = 64;
 
-/// The nodes of a short search: most that succeed at all do so with fewer.
+/// The nodes of a short search: most that succeed at all do so with fewer. A search on several threads begins with as
+/// many on one, because threads cost time to start, and share the machine's memory.
 pub const SHORT: u64 = 5 * UNIT;
-
-/// The nodes of a search that ends before anybody waits: a first descent, or a thread before others begin, because
-/// threads cost time to start, and share the machine's memory.
-pub const EASY: u64 = 10 * UNIT;
 
 /// After this many failures, or rounds that find nothing, a search tries something else.
 pub const PATIENCE: u64 = 6;

@@ -6,7 +6,7 @@ use crate::{
         Stage,
         control::limit_schedule::FirstDescent,
         cores::{node_weight, search_cores},
-        effort::EASY,
+        effort::SHORT,
         engine::{Engine, Share, Turn},
         schedule::{FIRST, IN_TURNS, LIMITS_ALONE},
         sizes::{LONG, SMALL},
@@ -75,6 +75,6 @@ fn first_descent(search: &mut Search<'_, '_>, inst: &Instance, most: u64) -> u64
     if !is_far || !has_stage || most == 0 || inst.bodies() < SMALL {
         return 0;
     }
-    let share = Share::of(EASY.min(most));
+    let share = Share::of(SHORT.min(most));
     search.improve(inst, 1, |packing, monitor| FirstDescent.run(packing, share, monitor))
 }

@@ -11,21 +11,13 @@ use crate::search::{
     Stage,
     capacity::decide,
     cores::{CORE_LEVELS, thousandths},
-    effort::SHORT,
+    effort::{PATIENCE, SHORT},
     greedy::{COMPLETING, Greedy, Key},
     live_maxima::LiveMaxima,
     sizes::{LONG, MAX_WORK},
     solution::Solution,
 };
 use crate::{Bytes, Limits, Problem, Step, budget::Budget, monitor::Monitor, problem::ChunkId};
-
-/// The most rings of chains that are repacked: those that live together with a chain above the bound, those
-/// that live together with one of these, and so on.
-const MAX_RINGS: usize = 4;
-
-/// A part is repacked only if it has at most the number of chains of the problem divided by this. Larger parts are left
-/// to packings of the whole problem.
-const SMALL_PART: usize = 4;
 
 /// The outline of a chain.
 #[derive(Clone, Copy)]
@@ -109,7 +101,9 @@ fn repair_peaks(
         limits: limits.threads(1),
         budget: monitor.budget().at_most(MAX_WORK),
     };
-    for rings in 1..=MAX_RINGS {
+    // Rings of chains: those that live together with a chain above the bound, those that live together with one of
+    // these, and so on.
+    for rings in 1..=PATIENCE {
         if monitor.must_stop() {
             break;
         }
@@ -131,7 +125,7 @@ fn repair_peaks(
 impl PeakRepair<'_> {
     /// The parts around the chains that end above the bound. `None` if there are none, or if they
     /// are too large.
-    fn parts(&self, rings: usize) -> Option<Vec<Part>> {
+    fn parts(&self, rings: u64) -> Option<Vec<Part>> {
         let above =
             |outline: &&Outline| self.bases[outline.root.index()] + outline.high > self.target;
         let mut windows = lives(self.outlines.iter().filter(above));
@@ -160,7 +154,8 @@ impl PeakRepair<'_> {
                 return None;
             }
         }
-        parts.retain(|part| part.moved.len() <= self.outlines.len() / SMALL_PART);
+        // Larger parts are left to packings of the whole problem.
+        parts.retain(|part| part.moved.len() <= self.outlines.len() / 2);
         (!parts.is_empty()).then_some(parts)
     }
 

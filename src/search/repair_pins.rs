@@ -30,9 +30,6 @@ use crate::{
 /// too little freedom.
 const REACH: usize = 50;
 
-/// The number of consecutive windows that gain no pin before another start.
-const WINDOWS: u64 = 30;
-
 /// Packs the items of an instance around fixed rectangles.
 pub struct PinRepair<'a> {
     inst: &'a Instance,
@@ -199,7 +196,7 @@ impl<'a> PinRepair<'a> {
         meter: &mut Meter<'_>,
     ) -> bool {
         let mut failures = 0;
-        while failures < WINDOWS && !meter.is_over(self.nodes) {
+        while failures < PATIENCE * PATIENCE && !meter.is_over(self.nodes) {
             let Some(window) = self.window(packing, random) else { return true };
             let seed = random.below(1 << 20) as u64;
             // A window gets more nodes after every few consecutive ones that gain no pin.

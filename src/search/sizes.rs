@@ -23,9 +23,9 @@ pub const HUGE: usize = 100_000;
 pub const PAUSE: u64 = 256;
 
 /// Bodies, pairs or runs of bytes that are examined in the time of a node.
-pub const WORK_PER_NODE: u64 = 64;
+pub const WORK_PER_NODE: u64 = WORK_PER_BODY as u64;
 
-/// The work of reading or placing a body, in runs of bytes examined, even where nothing is taken.
+/// Reading or placing a body, even where nothing is taken, takes as long as a node: as examining this many runs of bytes.
 pub const WORK_PER_BODY: usize = 64;
 
 /// Bodies with fewer boxes than this, on average, are compared box by box.

@@ -14,10 +14,8 @@ use crate::search::{
 };
 use crate::{Bytes, Limits, problem::ChunkId};
 
-/// Sizes have no useful common divisor if the bound is more than this many units of it.
-const FINE: Bytes = 1 << 14;
-
-/// The number of grains in the bound, when the sizes of such a problem are rounded to grains.
+/// Sizes have no useful common divisor if the bound is more than this many units of it. They are then rounded to this
+/// many grains in the bound.
 const GRAINS: Bytes = 1 << 12;
 
 /// The most nodes for each of the two searches with rounded sizes, so that a search without an end
@@ -36,7 +34,7 @@ pub fn tighten_rounded(search: &mut Search<'_, '_>, plain: &Instance, limits: &L
     // Rounded parts of a staircase would no longer fit each other.
     let is_plain = plain.staircases.is_empty();
     let is_on = search.monitor.has(Stage::Rounded);
-    if !is_on || roots.len() < SMALL || search.solution.lower_bound / unit <= FINE || !is_plain {
+    if !is_on || roots.len() < SMALL || search.solution.lower_bound / unit <= GRAINS || !is_plain {
         return 0;
     }
     // Sizes that fill the pool without waste are seldom hard to pack as they are.

@@ -10,7 +10,7 @@ use std::thread;
 
 use crate::search::{
     control::meter::{Caller, Meter, Worker},
-    effort::EASY,
+    effort::SHORT,
     incumbent::Incumbent,
 };
 
@@ -22,7 +22,7 @@ struct First<'a, F> {
 
 impl<F: FnOnce()> Caller for First<'_, F> {
     fn ends(&mut self, nodes: u64) -> bool {
-        if nodes >= EASY
+        if nodes >= SHORT
             && let Some(start) = self.start.take()
         {
             start();
@@ -75,15 +75,18 @@ mod tests {
             };
             let nodes = together(asked, &incumbent, &mut caller, |number, mut meter| {
                 searches.fetch_add(1, Ordering::Relaxed);
-                for nodes in [5, EASY + number] {
+                for nodes in [5, SHORT + number] {
                     // The first thread may be at its end.
                     assert!(!meter.is_over(nodes) || number > 0);
                 }
-                EASY + number
+                SHORT + number
             });
             let run = run as u64;
-            assert_eq!((nodes, searches.into_inner(), calls), (EASY, run, 2));
-            assert_eq!(incumbent.worker_nodes(), (1..run).map(|number| EASY + number).sum::<u64>());
+            assert_eq!((nodes, searches.into_inner(), calls), (SHORT, run, 2));
+            assert_eq!(
+                incumbent.worker_nodes(),
+                (1..run).map(|number| SHORT + number).sum::<u64>()
+            );
             assert!(incumbent.is_over());
         }
     }
@@ -93,9 +96,9 @@ mod tests {
         let (incumbent, searches) = (Incumbent::new(0, 9), AtomicU64::new(0));
         let nodes = together(2, &incumbent, &mut |_| false, |_, mut meter| {
             searches.fetch_add(1, Ordering::Relaxed);
-            assert!(!meter.is_over(EASY - 1));
-            EASY - 1
+            assert!(!meter.is_over(SHORT - 1));
+            SHORT - 1
         });
-        assert_eq!((nodes, searches.into_inner(), incumbent.worker_nodes()), (EASY - 1, 1, 0));
+        assert_eq!((nodes, searches.into_inner(), incumbent.worker_nodes()), (SHORT - 1, 1, 0));
     }
 }

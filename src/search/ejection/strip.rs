@@ -17,9 +17,6 @@ const STRIDE: usize = 64;
 /// Sorting a block takes about as long as examining this many bodies.
 pub const WORK_PER_BLOCK: u64 = 2;
 
-/// Insertion sort is given up once it has shifted offsets by more places than this on average.
-const MAX_SHIFTS: usize = 8;
-
 /// Offsets at which a placed body blocks another: those between `low` and `high`, both excluded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Block {
@@ -294,9 +291,10 @@ impl Strip {
     }
 }
 
-/// Sorts numbered offsets, fast if they are nearly in order.
+/// Sorts numbered offsets by insertion, which is fast if they are nearly in order; otherwise by comparison, once more
+/// offsets were shifted than that would compare.
 pub fn sort_by_insertion(offsets: &mut [(i64, u32)]) {
-    let mut left = offsets.len() * MAX_SHIFTS;
+    let mut left = offsets.len() * offsets.len().checked_ilog2().unwrap_or(0) as usize;
     for at in 1..offsets.len() {
         let next = offsets[at];
         let mut free = at;

@@ -20,7 +20,6 @@ pub struct Nogoods {
 }
 
 const WAYS: usize = 4;
-const GROWTH: usize = 4;
 
 impl Nogoods {
     pub fn new() -> Self {
@@ -43,7 +42,7 @@ impl Nogoods {
     }
 
     pub fn insert(&mut self, key: Fingerprint) {
-        if self.used * 2 > self.slots.len() && self.slots.len() * GROWTH <= self.most {
+        if self.used * 4 > self.slots.len() && self.slots.len() * 2 <= self.most {
             self.grow();
         }
         self.put(key);
@@ -66,7 +65,7 @@ impl Nogoods {
     }
 
     fn grow(&mut self) {
-        let empty = vec![Fingerprint::default(); self.slots.len() * GROWTH];
+        let empty = vec![Fingerprint::default(); self.slots.len() * 2];
         let old = std::mem::replace(&mut self.slots, empty);
         self.used = 0;
         for key in old.into_iter().filter(|&key| key != Fingerprint::default()) {
@@ -103,12 +102,12 @@ mod tests {
 
     #[test]
     fn many_tables_are_together_no_larger_than_one() {
-        // A hundredth of the most slots, but a power of four.
+        // A hundredth of the most slots, rounded down to a power of two.
         let mut nogoods = Nogoods::one_of(100);
         for number in 0..50_000 {
             nogoods.insert(key(number));
         }
-        assert_eq!(nogoods.slots.len(), 1 << 14);
+        assert_eq!(nogoods.slots.len(), 1 << 15);
         nogoods.clear();
         assert_eq!((nogoods.used, nogoods.most), (0, MAX_KEPT / 100));
     }
@@ -121,7 +120,7 @@ mod tests {
             nogoods.insert(key(number));
             let (slots, used) = (nogoods.slots.len(), nogoods.used);
             assert!(
-                2 * used <= slots + 2 && (slots == least || slots <= 8 * used + 8),
+                4 * used <= slots + 4 && (slots == least || slots <= 8 * used + 8),
                 "{slots} slots, {used} used"
             );
         }
