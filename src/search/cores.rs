@@ -93,7 +93,7 @@ fn search_more_cores(search: &mut Search<'_, '_>, mut open: Vec<&Vec<ChunkId>>, 
             if search.is_over() {
                 return;
             }
-            let completed = (search.greedy.work - before) / WORK_PER_NODE;
+            let completed = (search.greedy.work - before) / WORK_PER_NODE as u64;
             let cost = found.nodes.saturating_mul(weight) + completed + chains;
             left = left.saturating_sub(cost);
             if found.is_too_large {

@@ -34,7 +34,7 @@ pub enum Verdict {
 
 /// The nodes that a search counts: a node that examines many bodies or pairs counts for several.
 pub fn weigh(nodes: u64, work: u64) -> u64 {
-    nodes + work / WORK_PER_NODE
+    nodes + work / WORK_PER_NODE as u64
 }
 
 /// The nodes that ejection may spend on top of the default effort, if a first attempt takes `share` nodes: at most

@@ -25,7 +25,7 @@ use crate::{
         pool_instance::{OverlapFinder, PoolInstance},
         pool_space::PoolSpace,
         size_classes::OpenPool,
-        sizes::{LARGE, WORK_PER_BODY},
+        sizes::{LARGE, WORK_PER_NODE},
     },
 };
 
@@ -226,7 +226,7 @@ fn pack(
         ids.zip(pools.iter()).map(|(id, pool)| PoolSpace::new(instance, id, pool)).collect();
     for &at in order {
         let body = &bodies[at];
-        is_late = is_late || budget.spend(WORK_PER_BODY * boxes[at].len()).is_err();
+        is_late = is_late || budget.spend(WORK_PER_NODE * boxes[at].len()).is_err();
         if is_late && late == Late::Stop {
             return Err(Unpacked::Stopped);
         }

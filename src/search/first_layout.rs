@@ -18,19 +18,13 @@ use crate::{
         Stage,
         repair_peaks::repair_if_large,
         size_classes,
-        sizes::{LONG, WORK_PER_BODY},
+        sizes::{LONG, TIME_PER_CHUNK, WORK_PER_NODE},
         solution::Solution,
     },
 };
 
-/// The time that planning in size classes takes for each chunk.
-const TIME: Duration = Duration::from_nanos(100);
-
-/// Pushdown takes at least this long for each chunk of many.
-const MIN_TIME: Duration = Duration::from_nanos(250);
-
 /// The number of conflicting pairs above which candidates that compare pairs are skipped. A chain
-/// counts as [`WORK_PER_BODY`].
+/// counts as [`WORK_PER_NODE`].
 const MAX_CONFLICTS: u64 = 2_000_000;
 
 /// The candidates of a search that is not `best`: on some large graphs, no greedy packing beats the free list.
@@ -108,7 +102,7 @@ fn walks(strategy: Strategy) -> bool {
 /// Returns whether too many pairs of chains conflict for candidates that compare pairs.
 fn is_dense(problem: &Problem) -> bool {
     // Counting the pairs takes a while, so they are not counted where the chains alone are too many.
-    let chains = WORK_PER_BODY as u64 * problem.roots().count() as u64;
+    let chains = WORK_PER_NODE as u64 * problem.roots().count() as u64;
     chains > MAX_CONFLICTS || chains + conflicts(problem) > MAX_CONFLICTS
 }
 
@@ -133,8 +127,10 @@ pub(crate) fn conflicts(problem: &Problem) -> u64 {
 /// Plans a problem with pushdown, or in size classes if there is no time for pushdown and there are many chunks.
 fn layout_within(problem: &Problem, monitor: &Monitor<'_>) -> Layout {
     let chunks = u32::try_from(problem.len()).unwrap_or(u32::MAX);
-    let monitor = monitor.keeping(chunks * TIME);
-    let is_short = || monitor.left().is_some_and(|left| left < chunks * MIN_TIME);
+    // Pushdown may take as long as the limit allows, and leaves the time for size classes.
+    let time = chunks * TIME_PER_CHUNK;
+    let monitor = monitor.keeping(time);
+    let is_short = || monitor.left().is_some_and(|left| left < time);
     if problem.len() > LONG && is_short() {
         return size_classes::layout(problem);
     }

@@ -3,8 +3,7 @@
 //! Large bodies first is best on most networks, large areas or long lifetimes on some; all are
 //! tried.
 
-use crate::search::sizes::{LARGE, MAX_WORK, WORK_PER_BODY};
-use std::time::Duration;
+use crate::search::sizes::{LARGE, MAX_WORK, TIME_PER_CHUNK, WORK_PER_NODE};
 
 use smallvec::SmallVec;
 
@@ -53,9 +52,6 @@ const KEYS: [Key; 7] = [
 /// The keys of the orders in which to complete a packing of some bodies.
 pub(super) const COMPLETING: [Key; 2] = [KEYS[1], KEYS[3]];
 
-/// Making the tree of taken bytes, and freeing it, takes this long for each chunk of many.
-const TIME: Duration = Duration::from_nanos(200);
-
 impl Body {
     fn new(problem: &Problem, root: ChunkId, live: &LiveMaxima) -> Self {
         let around = problem.bounding_box(root);
@@ -90,7 +86,7 @@ impl<'a> Greedy<'a> {
         solution: &Solution,
         monitor: &mut Monitor<'_>,
     ) -> Option<Self> {
-        let time = u32::try_from(problem.len()).unwrap_or(u32::MAX) * TIME;
+        let time = u32::try_from(problem.len()).unwrap_or(u32::MAX) * TIME_PER_CHUNK;
         let is_short = |monitor: &Monitor<'_>| monitor.left().is_some_and(|left| left < time);
         if is_short(monitor) || monitor.stop(0, solution.lower_bound, solution.pool_size) {
             return None;
@@ -98,7 +94,7 @@ impl<'a> Greedy<'a> {
         let live = LiveMaxima::new(problem);
         let mut budget = monitor.budget();
         let body = |root| {
-            budget.spend(WORK_PER_BODY).ok()?;
+            budget.spend(WORK_PER_NODE).ok()?;
             Some(Body::new(problem, root, &live))
         };
         let bodies = problem.roots().map(body).collect::<Option<_>>()?;
@@ -238,7 +234,7 @@ impl<'a> Greedy<'a> {
             let base = kept(b).unwrap_or_else(|| self.occupancy.lowest(segments, self.problem));
             bases[b] = base;
             self.occupancy.take(segments, base);
-            let work = self.occupancy.work - before + WORK_PER_BODY as u64;
+            let work = self.occupancy.work - before + WORK_PER_NODE as u64;
             self.work += work;
             if base.saturating_add(self.bodies[b].size) >= below {
                 return Ok(None);
@@ -396,7 +392,7 @@ mod tests {
         };
         assert_eq!(within(work), Ok(Some(packing)));
         assert_eq!(within(work - 1), Err(Stop::OutOfWork));
-        assert_eq!(within(WORK_PER_BODY as u64), Err(Stop::OutOfWork));
+        assert_eq!(within(WORK_PER_NODE as u64), Err(Stop::OutOfWork));
         let cancel = AtomicBool::new(true);
         let mut budget = Budget::until(None, Some(&cancel));
         assert_eq!(greedy.pack(key, Bytes::MAX, &mut budget), Err(Stop::Cancelled));

@@ -1,5 +1,7 @@
 //! The sizes of problems at which the search changes its method, the units of its effort, and what memory allows.
 
+use std::time::Duration;
+
 /// The search of at most this many bodies takes almost no time, in whatever order it tries them.
 pub const TINY: usize = 20;
 
@@ -22,11 +24,12 @@ pub const HUGE: usize = 100_000;
 /// The number of nodes between two checks of the limits.
 pub const PAUSE: u64 = 256;
 
-/// Bodies, pairs or runs of bytes that are examined in the time of a node.
-pub const WORK_PER_NODE: u64 = WORK_PER_BODY as u64;
+/// Bodies, pairs or runs of bytes that are examined in the time of a node. Reading or placing a body, even where nothing
+/// is taken, takes as long.
+pub const WORK_PER_NODE: usize = 64;
 
-/// Reading or placing a body, even where nothing is taken, takes as long as a node: as examining this many runs of bytes.
-pub const WORK_PER_BODY: usize = 64;
+/// Planning without a search takes about this long for each chunk of many.
+pub const TIME_PER_CHUNK: Duration = Duration::from_nanos(250);
 
 /// Bodies with fewer boxes than this, on average, are compared box by box.
 pub const MIN_BOXES: usize = 8;

@@ -10,10 +10,11 @@ use crate::{
     bodies::{ChainIndex, Lifetimes, TimedBoxes, longest_chains},
     budget::{Budget, Stop},
     problem::constraints::Clocks,
+    search::sizes::WORK_PER_NODE,
 };
 
 /// Visiting one more bucket takes as long as visiting this many boxes.
-const BOXES_PER_BUCKET: u64 = if cfg!(test) { 1 } else { 64 };
+const BOXES_PER_BUCKET: u64 = if cfg!(test) { 1 } else { WORK_PER_NODE as u64 };
 
 /// The most buckets of a box, on average.
 const BUCKETS_PER_BOX: u64 = 16;

@@ -200,7 +200,7 @@ impl Ejection {
 
     /// Somewhat more than the nodes that placing all bodies once takes.
     pub fn placing(&self) -> u64 {
-        self.strip.pairs * 2 * (1 + WORK_PER_BLOCK) / WORK_PER_NODE
+        self.strip.pairs * 2 * (1 + WORK_PER_BLOCK) / WORK_PER_NODE as u64
     }
 
     /// The nodes of a first attempt.
@@ -396,12 +396,12 @@ impl Ejection {
 
 impl Packer for Ejection {
     fn nodes(&self) -> u64 {
-        self.strip.work / WORK_PER_NODE
+        self.strip.work / WORK_PER_NODE as u64
     }
 
     fn pack(&mut self, attempt: Attempt, meter: &mut Meter<'_>) -> bool {
         // Even an attempt without a chance counts as a node.
-        self.strip.work += WORK_PER_NODE;
+        self.strip.work += WORK_PER_NODE as u64;
         let limit = i64::try_from(attempt.limit).unwrap_or(i64::MAX);
         self.limit = limit.div_euclid(self.align) * self.align;
         if limit >= HIGH || self.limit < self.floor {

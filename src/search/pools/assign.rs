@@ -292,7 +292,7 @@ impl<'a> Assignment<'a> {
         let new = || {
             let count = bodies.len() * bodies.len() / 2;
             *pairs += count;
-            *counted += count as u64 / WORK_PER_NODE;
+            *counted += count as u64 / WORK_PER_NODE as u64;
             Shelf::new(instance, sections, &bins[bin], &bodies, monitor)
         };
         let shelf = shelves.entry((bin, bodies.clone())).or_insert_with(new);

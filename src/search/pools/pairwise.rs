@@ -58,7 +58,7 @@ impl<'a> Pairwise<'a> {
             _ => None,
         };
         let compared = if known.is_some() { 0 } else { boxes as u64 * boxes as u64 / 2 };
-        let nodes = compared / WORK_PER_NODE;
+        let nodes = compared / WORK_PER_NODE as u64;
         let is_few = nodes <= budget.min(NODES) / 4;
         let is_simple = is_few && pool.largest.is_none() && pool.reserved.is_empty();
         // Each pair of bodies would look for its members in all groups.

@@ -40,7 +40,8 @@ pub fn sections(
             instance.problem.disjoint_boxes(body).map(move |interval| (at, interval))
         })
         .collect();
-    let nodes = (intervals.len() as u64).saturating_mul(intervals.len() as u64) / WORK_PER_NODE;
+    let nodes =
+        (intervals.len() as u64).saturating_mul(intervals.len() as u64) / WORK_PER_NODE as u64;
     let mut sections = match instance.streams() {
         1 => alive_in_steps(&intervals, monitor)?,
         _ if nodes > budget => return None,

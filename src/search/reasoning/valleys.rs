@@ -24,10 +24,7 @@ use crate::search::reasoning::{
     survey::{Survey, wasted_by},
     valley::{Valley, run_end, run_of, run_start},
 };
-use crate::search::{Stage, state::skyline::Skyline};
-
-/// Basins of more sections are not examined, because that costs more than it saves.
-const WIDE: usize = 64;
+use crate::search::{Stage, sizes::WORK_PER_NODE, state::skyline::Skyline};
 
 /// The conclusions from a valley.
 enum Conclusion {
@@ -211,7 +208,9 @@ impl<'a> Valleys<'a> {
         let basin = Valley::around(&self.sky, run.clone());
         let is_valley = basin.sections() == run;
         let has_basins = self.sky.inst.stages.has(Stage::Basins);
-        if !is_valley && (!has_basins || basin.bank == u64::MAX || basin.right - basin.left > WIDE)
+        // Examining a wider basin costs more than it saves.
+        if !is_valley
+            && (!has_basins || basin.bank == u64::MAX || basin.right - basin.left > WORK_PER_NODE)
         {
             return Conclusion::Nothing;
         }

@@ -17,7 +17,7 @@ use crate::{
     budget::{Budget, Stop},
     monitor::Monitor,
     problem::{ChunkId, Problem, Segment},
-    search::{Without, sizes::WORK_PER_BODY},
+    search::{Without, sizes::WORK_PER_NODE},
 };
 pub use with_pins::Pinned;
 
@@ -205,7 +205,7 @@ impl Instance {
     ) -> Result<Self, Stop> {
         let mut bodies: Vec<Outline> = Vec::new();
         for &root in roots {
-            budget.spend(WORK_PER_BODY)?;
+            budget.spend(WORK_PER_NODE)?;
             bodies.push(Outline { root, segments: rectangles(problem, root), fixed: None });
         }
         let alignment = problem.alignment();
@@ -299,7 +299,7 @@ impl Instance {
         };
         let (mut items, mut staircases) = (Vec::new(), Vec::new());
         for Outline { root, segments, fixed } in bodies {
-            budget.spend(WORK_PER_BODY)?;
+            budget.spend(WORK_PER_NODE)?;
             let mut parts: Vec<Part> = segments.iter().map(part).collect();
             parts.retain(|p| p.first < p.end);
             match parts[..] {
