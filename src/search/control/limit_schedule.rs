@@ -21,10 +21,6 @@ use crate::{
 /// The limits of a sweep, in 64ths of the gap between the bound and the best packing.
 const LEVELS: [u128; 5] = [0, 1, 8, 32, 52];
 
-/// The limits of threads other than the first: at least half of their rounds are at the bound, where a
-/// packing is its own proof, and their other limits are further apart.
-const OTHER_LEVELS: [u128; 3] = [0, 32, 48];
-
 /// The limit at the bound gets this many times the rounds of other limits. It gets more if some bodies cannot
 /// move, because higher limits then hardly make packing easier; but in the first sweep, no more than three
 /// quarters of the nodes.
@@ -68,7 +64,6 @@ impl Engine for FirstDescent {
 /// first, uses only its own results; other threads also continue from results that others record.
 fn tighten(inst: &Instance, thread: u64, incumbent: &Incumbent, meter: &mut Meter<'_>) -> u64 {
     let Snapshot { mut bound, mut best } = incumbent.snapshot();
-    let levels = if thread == 0 { &LEVELS[..] } else { &OTHER_LEVELS };
     let mut rounds = Restarts::new(inst, thread);
     let (at_bound, mut last_at_bound) = if inst.fixed.is_empty() {
         (AT_BOUND, u64::MAX)
@@ -80,7 +75,7 @@ fn tighten(inst: &Instance, thread: u64, incumbent: &Incumbent, meter: &mut Mete
     let mut level = 0;
     while bound < best && !meter.is_over(rounds.nodes()) {
         rounds.pin_below(bound);
-        let gap = u128::from(best - bound) * levels[level] / 64;
+        let gap = u128::from(best - bound) * LEVELS[level] / 64;
         let step = u64::try_from(gap).unwrap_or(0) / inst.step() * inst.step();
         let limit = bound + step;
         let (rounds_now, last) =
@@ -95,9 +90,9 @@ fn tighten(inst: &Instance, thread: u64, incumbent: &Incumbent, meter: &mut Mete
             Verdict::Refuted => {
                 bound = limit + inst.step();
                 incumbent.refuted(bound);
-                level = (level + 1).min(levels.len() - 1);
+                level = (level + 1).min(LEVELS.len() - 1);
             }
-            Verdict::NodeLimit if level + 1 < levels.len() => level += 1,
+            Verdict::NodeLimit if level + 1 < LEVELS.len() => level += 1,
             Verdict::NodeLimit => {
                 level = 0;
                 last_at_bound = u64::MAX;
