@@ -26,7 +26,7 @@ use crate::{
 };
 
 /// The most packings of one pool with more bodies.
-const MAX_PACKINGS: u64 = 64;
+const MAX_PACKINGS: u64 = 100;
 
 /// Packs each pool again, with about this many nodes for all of them, and keeps what is better.
 pub fn repack(
