@@ -47,6 +47,10 @@ const MAX_SIDE: [usize; 3] = [usize::MAX, 64, 16];
 /// At most one byte in this many may be free: with more, fillers seldom find their place.
 const FULL: u128 = 8;
 
+/// If more than one block for this many bodies is left, the contracted problem is hardly easier. With two, merging
+/// tilings with a percent of slack takes longer, and they are packed no better.
+const BODIES_PER_BLOCK: usize = 3;
+
 /// A rectangle filled with smaller ones, or a body, or a filler.
 #[derive(Clone, Debug)]
 struct Block {
@@ -138,8 +142,7 @@ impl Contraction {
         while contraction.give_up_one(monitor) {}
         let Self { blocks, outer, .. } = &mut contraction;
         outer.retain(|&block| !blocks[block].is_free);
-        // With more blocks, the contracted problem is hardly easier.
-        (contraction.outer.len() <= bodies / 2).then_some(contraction)
+        (contraction.outer.len() * BODIES_PER_BLOCK <= bodies).then_some(contraction)
     }
 
     /// The problem of packing the blocks that are left.
@@ -172,7 +175,7 @@ impl Contraction {
     /// Gives up a block if fewer blocks are left without it; returns whether there is one.
     fn give_up_one(&mut self, monitor: &mut Monitor<'_>) -> bool {
         let left = self.outer.len();
-        if left == 1 || left > self.bodies / 2 {
+        if left == 1 || left * BODIES_PER_BLOCK > self.bodies {
             return false;
         }
         let mut made = self.outer.clone();

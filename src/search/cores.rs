@@ -5,7 +5,7 @@ use crate::search::{
     Stage,
     engine::Turn,
     schedule::BETWEEN_CORES,
-    sizes::{LONG, WORK_PER_NODE},
+    sizes::{MEDIUM, WORK_PER_NODE},
     state::instance::Instance,
     tighten::tighten_and_complete,
     under_way::Search,
@@ -111,7 +111,7 @@ fn search_more_cores(search: &mut Search<'_, '_>, mut open: Vec<&Vec<ChunkId>>, 
 
 /// The number of nodes that one node counts for, with this many chains, because it examines all their sections.
 pub fn node_weight(chains: usize) -> u64 {
-    1 + (chains / LONG) as u64
+    1 + (chains / MEDIUM) as u64
 }
 
 /// Some thousandths of a number of bytes, rounded down.
