@@ -77,8 +77,8 @@ pub fn search_cores(search: &mut Search<'_, '_>, inst: &Instance, nodes: u64, gi
     search_more_cores(search, open, &limits);
 }
 
-/// Searches more cores, given from the smallest to the largest, repeatedly with more nodes. Completing their
-/// packings counts as nodes too.
+/// Searches more cores, given from the smallest to the largest, each with the least default effort, and repeatedly with
+/// more nodes. Completing their packings counts as nodes too.
 fn search_more_cores(search: &mut Search<'_, '_>, mut open: Vec<&Vec<ChunkId>>, limits: &Limits) {
     let (mut left, mut share) = (limits.effort(), NODES);
     while left > 0 && !open.is_empty() {

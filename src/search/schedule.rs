@@ -4,7 +4,7 @@
 //! | --- | --- |
 //! | [`FIRST`] | unconstrained |
 //! | [`IN_TURNS`] | unconstrained, with [`SMALL`] to [`LONG`](super::sizes::LONG) chains; bodies of windows or parts |
-//! | [`LIMITS_ALONE`] | unconstrained, with fewer chains; cores of more chains; all, with the nodes that the turns leave |
+//! | [`LIMITS_ALONE`] | unconstrained, with fewer chains; cores of more; all, with the nodes that the turns leave |
 //! | [`BETWEEN_CORES`] | unconstrained, with more than [`LONG`](super::sizes::LONG) chains |
 //! | [`AROUND_PINS`] | with one pool, pins and reserved ranges |
 

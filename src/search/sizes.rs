@@ -24,8 +24,8 @@ pub const HUGE: usize = 100_000;
 /// The number of nodes between two checks of the limits.
 pub const PAUSE: u64 = 256;
 
-/// Bodies, pairs or runs of bytes that are examined in the time of a node. Reading or placing a body, even where nothing
-/// is taken, takes as long.
+/// Bodies, pairs or runs of bytes that are examined in the time of a node. Reading or placing a body, even where
+/// nothing is taken, takes as long.
 pub const WORK_PER_NODE: usize = 64;
 
 /// Planning without a search takes about this long for each chunk of many.

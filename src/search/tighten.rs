@@ -14,15 +14,16 @@ use crate::search::{
 };
 use crate::{Bytes, Limits, problem::ChunkId};
 
-/// Sizes have no useful common divisor if the bound is more than this many units of it. They are then rounded to this
-/// many grains in the bound.
+/// The number of grains in the bound to which sizes without a useful common divisor are rounded. The divisor is useful
+/// if a grain would be no larger.
 const GRAINS: Bytes = 1 << 12;
 
 /// The most nodes for each of the two searches with rounded sizes, so that a search without an end
 /// reaches the exact ones.
 const MAX_ROUNDED: u64 = 200_000;
 
-/// Packs the chains of an instance, which are all, with rounded sizes if their sizes have no useful common divisor; returns the nodes.
+/// Packs the chains of an instance, which are all, with rounded sizes if their sizes have no useful common divisor;
+/// returns the nodes.
 ///
 /// Sizes that differ by a few bytes leave floors that differ by a few bytes, and the search tries
 /// alternatives one by one that make no difference. So the first search ignores the true sizes. With these, its packing
@@ -34,7 +35,8 @@ pub fn tighten_rounded(search: &mut Search<'_, '_>, plain: &Instance, limits: &L
     // Rounded parts of a staircase would no longer fit each other.
     let is_plain = plain.staircases.is_empty();
     let is_on = search.monitor.has(Stage::Rounded);
-    if !is_on || roots.len() < SMALL || search.solution.lower_bound / unit <= GRAINS || !is_plain {
+    let is_fine = search.solution.lower_bound / unit >= 2 * GRAINS;
+    if !is_on || roots.len() < SMALL || !is_fine || !is_plain {
         return 0;
     }
     // Sizes that fill the pool without waste are seldom hard to pack as they are.

@@ -31,8 +31,8 @@ impl<F: FnOnce()> Caller for First<'_, F> {
     }
 }
 
-/// Runs a search on several threads for a caller of the first one; returns the nodes of the first thread. There are never
-/// more threads than cores for this process: more would only slow each other down.
+/// Runs a search on several threads for a caller of the first one; returns the nodes of the first thread. There are
+/// never more threads than cores for this process: more would only slow each other down.
 pub fn together(
     threads: usize,
     incumbent: &Incumbent,
