@@ -1,7 +1,7 @@
 //! Improves the packing of a problem by searches.
 
 use crate::{
-    Bytes, Limits,
+    Limits,
     search::{
         Stage,
         control::limit_schedule::FirstDescent,
@@ -16,9 +16,6 @@ use crate::{
         under_way::Search,
     },
 };
-
-/// A first descent runs if the pool exceeds the bound by more than this fraction of it: 1 / `FAR`.
-const FAR: Bytes = 16;
 
 /// Searches the whole problem, or, if it is large, one crowded core after the other.
 pub fn improve(search: &mut Search<'_, '_>, limits: &Limits) {
@@ -66,13 +63,11 @@ pub fn improve(search: &mut Search<'_, '_>, limits: &Limits) {
     search.solution.improve(search.problem, early_layout);
 }
 
-/// If the pool is far above the bound, packs all chains below limits in the middle of the gap, with at most `most`
-/// nodes; returns the nodes spent.
+/// If the pool is more than a percent above the bound, packs all chains below limits in the middle of the gap, with at
+/// most `most` nodes; returns the nodes spent.
 fn first_descent(search: &mut Search<'_, '_>, inst: &Instance, most: u64) -> u64 {
-    let Solution { lower_bound, pool_size, .. } = *search.solution;
-    let is_far = pool_size - lower_bound > lower_bound / FAR;
     let has_stage = search.monitor.has(Stage::FirstDescent);
-    if !is_far || !has_stage || most == 0 || inst.bodies() < SMALL {
+    if search.solution.is_near() || !has_stage || most == 0 || inst.bodies() < SMALL {
         return 0;
     }
     let share = Share::of(SHORT.min(most));
