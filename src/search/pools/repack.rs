@@ -25,8 +25,9 @@ use crate::{
     },
 };
 
-/// The most packings of one pool with more bodies.
-const MAX_PACKINGS: u64 = 100;
+/// The most packings of one pool with more bodies. With 100, 14 problems of 450 to 1000 bodies in two pools have 1.4 %
+/// more traffic; with 30, 0.2 %.
+const MAX_PACKINGS: u64 = 64;
 
 /// Packs each pool again, with about this many nodes for all of them, and keeps what is better.
 pub fn repack(
