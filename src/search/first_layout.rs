@@ -127,7 +127,7 @@ pub(crate) fn conflicts(problem: &Problem) -> u64 {
 /// Plans a problem with pushdown, or in size classes if there is no time for pushdown and there are many chunks.
 fn layout_within(problem: &Problem, monitor: &Monitor<'_>) -> Layout {
     let chunks = u32::try_from(problem.len()).unwrap_or(u32::MAX);
-    // Pushdown may take as long as the limit allows, and leaves the time for size classes.
+    // Size classes take less than this, and pushdown takes no less.
     let time = chunks * TIME_PER_CHUNK;
     let monitor = monitor.keeping(time);
     let is_short = || monitor.left().is_some_and(|left| left < time);

@@ -101,8 +101,8 @@ fn repair_peaks(
         limits: limits.threads(1),
         budget: monitor.budget().at_most(MAX_WORK),
     };
-    // Rings of chains: those that live together with a chain above the bound, those that live together with one of
-    // these, and so on.
+    // The first ring has the chains that live together with a chain above the bound, the second one those that live
+    // together with one of these, and so on.
     for rings in 1..=PATIENCE {
         if monitor.must_stop() {
             break;
