@@ -2,7 +2,7 @@
 
 use crate::search::{
     capacity::{Decision, Fit, decide, fits_monitored},
-    cores::{CORE_LEVELS, thousandths},
+    cores::{FIRST_LEVELS, thousandths},
     greedy::Greedy,
     sizes::LARGE,
 };
@@ -87,7 +87,7 @@ fn refuted_core(
 ) -> Vec<ChunkId> {
     let live = problem.lower_bound();
     let greedy = Greedy::new(problem);
-    let mut cores = CORE_LEVELS.map(|level| greedy.crowded(thousandths(live, level))).into_iter();
+    let mut cores = FIRST_LEVELS.map(|level| greedy.crowded(thousandths(live, level))).into_iter();
     let refuted = cores.find(|core| decide(problem, core, capacity, limits, monitor).refuted);
     let mut roots = refuted.unwrap_or(roots);
     roots.sort_by_key(|&root| problem.padded_size(root));

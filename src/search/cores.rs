@@ -12,13 +12,13 @@ use crate::search::{
 };
 use crate::{Bytes, Limits, limits::NODES, problem::ChunkId};
 
-/// A core has the chains that live in some step with at least this many live bytes, in thousandths of the maximum.
-pub const CORE_LEVELS: [Bytes; 3] = [950, 900, 800];
-
-/// As [`CORE_LEVELS`], for the cores that are searched with the rest of the effort; the last is the
-/// whole problem.
-const MORE_CORE_LEVELS: [Bytes; 16] =
+/// A core has the chains that live in some step with at least this many live bytes, in thousandths of the maximum. The
+/// last is the whole problem.
+const CORE_LEVELS: [Bytes; 16] =
     [990, 980, 970, 960, 950, 940, 930, 920, 900, 880, 850, 800, 700, 600, 400, 0];
+
+/// The levels of a few cores, for a start.
+pub const FIRST_LEVELS: [Bytes; 3] = [CORE_LEVELS[4], CORE_LEVELS[8], CORE_LEVELS[12]];
 
 /// Searches crowded cores until the effort is spent or the pool is proven. A small core is often
 /// packed at the bound at once, and the chains of less crowded steps have room enough around it.
@@ -31,7 +31,7 @@ pub fn search_cores(search: &mut Search<'_, '_>, inst: &Instance, nodes: u64, gi
     let mut most_chains = usize::MAX;
     let mut searched = 0;
     let has_cores = search.monitor.has(Stage::Cores);
-    for level in CORE_LEVELS.into_iter().filter(|_| has_cores) {
+    for level in FIRST_LEVELS.into_iter().filter(|_| has_cores) {
         let core = search.greedy.crowded(thousandths(live, level));
         let nodes = left / 3 * 2;
         if core.len() == searched {
@@ -70,7 +70,7 @@ pub fn search_cores(search: &mut Search<'_, '_>, inst: &Instance, nodes: u64, gi
     if !search.monitor.has(Stage::MoreCores) {
         return;
     }
-    let cores = MORE_CORE_LEVELS.map(|level| search.greedy.crowded(thousandths(live, level)));
+    let cores = CORE_LEVELS.map(|level| search.greedy.crowded(thousandths(live, level)));
     let mut open: Vec<_> = cores.iter().filter(|core| core.len() <= most_chains).collect();
     // Skip duplicate cores.
     open.dedup_by_key(|core| core.len());

@@ -10,7 +10,7 @@ use std::{collections::BTreeMap, ops::Range};
 use crate::search::{
     Stage,
     capacity::decide,
-    cores::{CORE_LEVELS, thousandths},
+    cores::{FIRST_LEVELS, thousandths},
     effort::{PATIENCE, SHORT},
     greedy::{COMPLETING, Greedy, Key},
     live_maxima::LiveMaxima,
@@ -114,7 +114,7 @@ fn repair_peaks(
                 break;
             }
             // Chains that stay share no step with a core only if there is a ring between them.
-            let cores = if rings > 1 { &CORE_LEVELS[..] } else { &[] };
+            let cores = if rings > 1 { &FIRST_LEVELS[..] } else { &[] };
             repair.pack(part, cores, monitor);
         }
     }
