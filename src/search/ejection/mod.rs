@@ -38,7 +38,7 @@ use crate::{
     },
 };
 pub use strip::Grid;
-use strip::{Block, End, Strip, WORK_PER_BLOCK};
+use strip::{Block, End, SORT_PASSES, Strip};
 
 /// The limits to try, in 64ths of the gap between the bound and the best packing: small steps, because each attempt
 /// begins with the packing below the limit before it.
@@ -200,7 +200,7 @@ impl Ejection {
 
     /// Somewhat more than the nodes that placing all bodies once takes.
     pub fn placing(&self) -> u64 {
-        self.strip.pairs * 2 * (1 + WORK_PER_BLOCK) / WORK_PER_NODE as u64
+        self.strip.pairs * 2 * (1 + SORT_PASSES) / WORK_PER_NODE as u64
     }
 
     /// The nodes of a first attempt.

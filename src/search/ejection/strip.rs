@@ -14,8 +14,8 @@ use crate::search::{
 /// One list of live bodies is kept for every this many bodies.
 const STRIDE: usize = 64;
 
-/// Sorting a block takes about as long as examining this many bodies.
-pub const WORK_PER_BLOCK: u64 = 2;
+/// [`Strip::sort`] passes over the blocks this many times.
+pub const SORT_PASSES: u64 = 2;
 
 /// Offsets at which a placed body blocks another: those between `low` and `high`, both excluded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,7 +87,7 @@ pub struct Strip {
     pub offsets: Vec<Option<i64>>,
     /// The number of pairs of bodies that share a section.
     pub pairs: u64,
-    /// The work so far: bodies examined, plus [`WORK_PER_BLOCK`] for each block sorted.
+    /// The work so far: bodies examined, plus each block sorted, once for each pass.
     pub work: u64,
     /// By body: its clashes with all others; empty if they are not kept.
     clashes: Vec<Vec<Clash>>,
@@ -253,7 +253,7 @@ impl Strip {
     pub fn sort(&mut self, end: End) {
         let Self { look: Look { blocks, sorted, most }, buckets, work, .. } = self;
         let sorted = &mut sorted[end as usize];
-        *work += blocks.len() as u64 * WORK_PER_BLOCK;
+        *work += blocks.len() as u64 * SORT_PASSES;
         let most = (*most).max(0);
         let count = blocks.len().next_power_of_two();
         let shift = (i64::BITS - most.leading_zeros()).saturating_sub(count.ilog2());
