@@ -83,6 +83,11 @@ impl<'a> Budget<'a> {
         plan(&mut Budget::default()).unwrap_or_default()
     }
 
+    /// The work spent so far.
+    pub(crate) fn spent(&self) -> u64 {
+        self.spent
+    }
+
     /// Spends work that is about to be done, or was just done.
     #[inline]
     pub(crate) fn spend(&mut self, work: usize) -> Result<(), Stop> {

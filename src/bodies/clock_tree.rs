@@ -7,7 +7,7 @@
 //! those on the other side are alive or later, and every node that is not skipped contains a live box. If streams do
 //! not wait for each other, all boxes below a node of another stream's chain are alive, and are reported as one node.
 
-use std::iter::successors;
+use std::{iter::successors, ops::Range};
 
 use crate::{
     Step,
@@ -62,10 +62,11 @@ impl ClockTree {
     }
 
     /// Visits the nodes from the root down, in order of places. `enters` receives a node with its low and high clocks
-    /// and returns whether to visit the nodes below it.
-    pub(crate) fn visit(&self, mut enters: impl FnMut(usize, &[Step], &[Step]) -> bool) {
-        let mut node = 1;
+    /// and returns whether to visit the nodes below it. Returns the number of nodes visited.
+    pub(crate) fn visit(&self, mut enters: impl FnMut(usize, &[Step], &[Step]) -> bool) -> usize {
+        let (mut node, mut visited) = (1, 0);
         loop {
+            visited += 1;
             let at = node * 2 * self.streams;
             let (low, high) = self.clocks[at..at + 2 * self.streams].split_at(self.streams);
             if enters(node, low, high) && node < self.leaves {
@@ -76,7 +77,7 @@ impl ClockTree {
             node += 1;
             node >>= node.trailing_zeros();
             if node == 1 {
-                return;
+                return visited;
             }
         }
     }
@@ -113,8 +114,8 @@ impl BoxTree {
     }
 
     /// Calls `meet` with the highest nodes all of whose boxes may be alive together with `own`; together they contain
-    /// every such box.
-    pub(crate) fn visit(&self, own: &TimedBox, mut meet: impl FnMut(usize)) {
+    /// every such box. Returns the number of nodes visited.
+    pub(crate) fn visit(&self, own: &TimedBox, mut meet: impl FnMut(usize)) -> usize {
         self.tree.visit(|node, low, high| {
             let (begins, ends) = low.split_at(own.begin.len());
             let (last_ends, last_begins) = high.split_at(own.begin.len());
@@ -127,7 +128,15 @@ impl BoxTree {
                 meet(node);
             }
             !is_all
-        });
+        })
+    }
+
+    /// The places below a node.
+    pub(crate) fn places(&self, node: usize) -> Range<usize> {
+        let leaves = self.tree.leaves;
+        let below = leaves / (1 << node.ilog2());
+        let first = node * below - leaves;
+        first..first + below
     }
 }
 

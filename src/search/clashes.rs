@@ -4,13 +4,17 @@
 //! clash only if the difference of their offsets lies in one of a few ranges. These ranges are found once; after that,
 //! bodies are compared without visiting their boxes.
 
-use crate::search::sizes::{MAX_CLASHES, MAX_WORK, MIN_BOXES};
 use std::{cmp::Reverse, slice};
 
 use crate::{
     Bytes,
     bodies::{BoxTree, TimedBox, TimedBoxes, ranks},
-    search::{interval_set::IntervalSet, merge},
+    budget::{Budget, Stop},
+    search::{
+        interval_set::IntervalSet,
+        merge,
+        sizes::{HUGE, MAX_KEPT},
+    },
 };
 
 /// Bodies with bytes from here on are not supported: differences of offsets must fit in `i64`.
@@ -29,66 +33,53 @@ pub(super) struct Clash {
 pub(super) struct Clashes(pub(super) Vec<Vec<Clash>>);
 
 impl Clashes {
-    /// The clashes of few bodies of many boxes; `None` for others.
-    pub(super) fn of(boxes: &[TimedBoxes]) -> Option<Self> {
-        let count = boxes.iter().map(TimedBoxes::len).sum::<usize>();
-        let (mut before, mut levels) = (0, 0);
-        for body in by_boxes(boxes).into_iter().rev() {
-            let count = boxes[body].len();
-            levels += before * (1 + count.max(1).ilog2() as usize);
-            before += count;
-        }
-        let is_some = count >= MIN_BOXES * boxes.len() && levels as u64 <= MAX_WORK;
-        is_some.then(|| Self::between_all(boxes)).flatten()
-    }
-
-    /// The clashes of all pairs of bodies; `None` if there are too many.
-    pub(super) fn between_all(boxes: &[TimedBoxes]) -> Option<Self> {
+    /// The clashes of all pairs of bodies; `None` if there are too many, or if the budget ends.
+    pub(super) fn of(boxes: &[TimedBoxes], budget: &mut Budget<'_>) -> Option<Self> {
         let streams = boxes.iter().flatten().next()?.begin.len();
-        if boxes.iter().flatten().any(|one| one.bytes.end >= HIGHEST) {
+        let is_high = boxes.iter().flatten().any(|one| one.bytes.end >= HIGHEST);
+        if is_high || boxes.len() > HUGE {
             return None;
         }
-        let mut clashes = Self(vec![Vec::new(); boxes.len()]);
-        let (mut found, mut kept) = (0, 0);
-        // The boxes of one body are looked up in a tree of those of the other one, which has more.
-        let order = by_boxes(boxes);
-        for (at, &second) in order.iter().enumerate() {
-            let places = ranks(slice::from_ref(&boxes[second]));
-            let mut tree = BoxTree::new(boxes[second].len(), streams);
-            // By node of the tree: the bytes of the boxes below it.
-            let mut taken = vec![IntervalSet::default(); tree.len()];
-            for (one, &place) in boxes[second].iter().zip(&places[0]) {
-                tree.add(one, place);
-                for node in tree.nodes(place) {
-                    taken[node].add(one.bytes.start, one.bytes.end);
-                }
+        // Every body is compared with those added before it, none of which has more boxes.
+        let mut order: Vec<usize> = (0..boxes.len()).filter(|&at| !boxes[at].is_empty()).collect();
+        order.sort_by_key(|&body| (boxes[body].len(), Reverse(body)));
+        let lives: TimedBoxes = order.iter().map(|&body| around(&boxes[body])).collect();
+        let places = ranks(slice::from_ref(&lives)).concat();
+        let mut added = BoxTree::new(lives.len(), streams);
+        // By place.
+        let mut bodies = vec![None; added.len()];
+        // By body of the order: the bodies added before it that may be alive together with it.
+        let mut met: Vec<Vec<usize>> = Vec::with_capacity(order.len());
+        let mut pairs = 0;
+        for (&body, (life, &place)) in order.iter().zip(lives.iter().zip(&places)) {
+            let mut others = Vec::new();
+            let visited = added.visit(life, |node| {
+                others.extend(bodies[added.places(node)].iter().flatten().copied());
+            });
+            budget.spend(visited + others.len()).ok()?;
+            pairs += others.len();
+            if pairs > MAX_KEPT {
+                return None;
             }
-            for &first in &order[at + 1..] {
-                let mut all: Vec<(i64, i64)> = Vec::new();
-                for own in &boxes[first] {
-                    tree.visit(own, |node| {
-                        let runs = &taken[node].0;
-                        found += runs.len();
-                        all.extend(ranges(own, runs));
-                    });
-                    if found as u64 > MAX_WORK {
-                        return None;
-                    }
-                    if all.len() > MAX_CLASHES {
-                        merge(&mut all);
-                        // The ranges that stay are merged again next time.
-                        found += all.len();
-                    }
-                }
-                merge(&mut all);
-                kept += all.len();
-                clashes.add(first, second, &all);
-                if kept > MAX_CLASHES {
-                    return None;
-                }
+            met.push(others);
+            added.add(life, place);
+            bodies[place] = Some(body);
+        }
+        let mut clashes = Self(vec![Vec::new(); boxes.len()]);
+        let mut kept = 0;
+        for (&second, others) in order.iter().zip(met) {
+            let tree = BytesTree::of(&boxes[second]);
+            for first in others {
+                let ranges = tree.clashes(&boxes[first], budget).ok()?;
+                kept += ranges.len();
+                clashes.add(first, second, &ranges);
+            }
+            if kept > MAX_KEPT {
+                return None;
             }
         }
-        clashes.0.iter_mut().for_each(|of_body| of_body.sort_by_key(|clash| clash.other));
+        let by_other = |clash: &Clash| (clash.other, clash.low);
+        clashes.0.iter_mut().for_each(|of_body| of_body.sort_unstable_by_key(by_other));
         Some(clashes)
     }
 
@@ -109,11 +100,59 @@ impl Clashes {
     }
 }
 
-/// Bodies, those with the most boxes first.
-fn by_boxes(boxes: &[TimedBoxes]) -> Vec<usize> {
-    let mut order: Vec<usize> = (0..boxes.len()).collect();
-    order.sort_by_key(|&body| Reverse(boxes[body].len()));
-    order
+/// The life from the first begin to the last end of some boxes.
+fn around(boxes: &TimedBoxes) -> TimedBox {
+    let mut life = boxes[0].clone();
+    for one in &boxes[1..] {
+        life.begin.iter_mut().zip(&*one.begin).for_each(|(least, &step)| *least = step.min(*least));
+        life.end.iter_mut().zip(&*one.end).for_each(|(most, &step)| *most = step.max(*most));
+    }
+    life
+}
+
+/// The boxes of a body.
+struct BytesTree {
+    tree: BoxTree,
+    /// By node: the bytes of the boxes below it.
+    taken: Vec<IntervalSet>,
+}
+
+impl BytesTree {
+    fn of(boxes: &TimedBoxes) -> Self {
+        let places = ranks(slice::from_ref(boxes)).concat();
+        let mut tree = BoxTree::new(boxes.len(), boxes[0].begin.len());
+        let mut taken = vec![IntervalSet::default(); tree.len()];
+        for (one, &place) in boxes.iter().zip(&places) {
+            tree.add(one, place);
+            for node in tree.nodes(place) {
+                taken[node].add(one.bytes.start, one.bytes.end);
+            }
+        }
+        Self { tree, taken }
+    }
+
+    /// The ranges of the offset of this body from that of another at which the two clash.
+    fn clashes(
+        &self,
+        others: &TimedBoxes,
+        budget: &mut Budget<'_>,
+    ) -> Result<Vec<(i64, i64)>, Stop> {
+        let mut found: Vec<(i64, i64)> = Vec::new();
+        for other in others {
+            let before = found.len();
+            let visited = self.tree.visit(other, |node| {
+                found.extend(ranges(other, &self.taken[node].0));
+            });
+            budget.spend(visited + found.len() - before)?;
+            if found.len() > MAX_KEPT {
+                merge(&mut found);
+                // The ranges that stay are merged again next time.
+                budget.spend(found.len())?;
+            }
+        }
+        merge(&mut found);
+        Ok(found)
+    }
 }
 
 /// The offsets at which the bytes of a box meet some of the runs.
@@ -170,5 +209,47 @@ impl<'a> PairSpace<'a> {
             }
         }
         Some(offset)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    /// On every stream, one body for each operator, which lives for a few; every tenth operator waits for all streams.
+    fn short_lives(count: u64, streams: usize) -> Vec<TimedBoxes> {
+        let mut now = vec![0; streams];
+        let mut bodies = Vec::new();
+        for at in 0..count {
+            let own = usize::try_from(at).unwrap() % streams;
+            let mut begin = vec![0; streams];
+            begin.fill(now.iter().copied().min().unwrap() / 10 * 10);
+            begin[own] = now[own];
+            let mut end = begin.clone();
+            end[own] += 1 + at % 7;
+            now[own] += 1;
+            let bytes = 0..1 + at % 5;
+            bodies.push([TimedBox { begin: begin.into(), end: end.into(), bytes }].into());
+        }
+        bodies
+    }
+
+    /// Problems of 10^5 bodies rely on it.
+    #[rstest]
+    fn work_grows_with_the_pairs_that_meet_and_not_with_all(#[values(1, 2, 4)] streams: usize) {
+        let bodies = short_lives(20_000, streams);
+        let mut budget = Budget::default();
+        let clashes = Clashes::of(&bodies, &mut budget).unwrap();
+        let pairs = clashes.0.iter().map(Vec::len).sum::<usize>() / 2;
+        let most = 50 * (bodies.len() + pairs);
+        assert!(
+            pairs > bodies.len() && budget.spent() < most as u64,
+            "{pairs}, {}",
+            budget.spent()
+        );
+        let little = budget.spent() / 2;
+        assert!(Clashes::of(&bodies, &mut Budget::default().at_most(little)).is_none());
     }
 }

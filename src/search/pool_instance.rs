@@ -9,16 +9,18 @@ use crate::{
         ChunkId, Problem,
         constraints::{Pool, PoolId},
     },
-    search::{clashes::Clashes, size_classes::OpenPool, time_buckets::TimeBuckets},
+    search::{
+        clashes::Clashes, size_classes::OpenPool, sizes::MAX_WORK, time_buckets::TimeBuckets,
+    },
 };
 
 /// The structure that finds the boxes that are alive together.
 pub(super) enum OverlapFinder {
     /// With one stream: the steps of the boxes suffice.
     Steps,
-    /// With several streams.
+    /// With several streams, and more pairs.
     TimeBuckets(TimeBuckets),
-    /// With several streams and few bodies of many boxes.
+    /// With several streams, and not too many pairs of bodies that clash.
     Pairs(Clashes),
     /// With several streams: there was no time to make one of these.
     Unknown,
@@ -31,7 +33,8 @@ impl OverlapFinder {
             return Ok(Self::Steps);
         }
         budget.look()?;
-        if let Some(clashes) = Clashes::of(boxes) {
+        let mut part = budget.within(budget.left().map(|left| left / 4)).at_most(MAX_WORK);
+        if let Some(clashes) = Clashes::of(boxes, &mut part) {
             return Ok(Self::Pairs(clashes));
         }
         TimeBuckets::within(boxes, budget).map(Self::TimeBuckets)

@@ -31,9 +31,6 @@ pub const WORK_PER_NODE: usize = 64;
 /// Planning without a search takes about this long for each chunk of many.
 pub const TIME_PER_CHUNK: Duration = Duration::from_nanos(250);
 
-/// Bodies with fewer boxes than this, on average, are compared box by box.
-pub const MIN_BOXES: usize = 8;
-
 /// The most runs, pairs or sets of 64 bits that a stage without nodes examines: less than a second of work.
 pub const MAX_WORK: u64 = 50_000_000;
 
@@ -42,6 +39,3 @@ pub const MAX_KEPT: usize = 1 << 22;
 
 /// The most sections that all bodies may cover, counted once for each body; more take too much memory.
 pub const MAX_COVERED: usize = 50_000_000;
-
-/// The most ranges of offsets at which two bodies clash; more take too much memory.
-pub const MAX_CLASHES: usize = 1 << 20;

@@ -230,6 +230,7 @@ mod tests {
     use crate::{
         Step,
         bodies::{TimedBoxes, concurrent},
+        budget::Budget,
         search::clashes::{Clashes, PairSpace},
     };
 
@@ -253,7 +254,7 @@ mod tests {
                 bodies.push(boxes);
             }
             let buckets = TimeBuckets::of(&bodies);
-            let clashes = Clashes::between_all(&bodies).unwrap();
+            let clashes = Clashes::of(&bodies, &mut Budget::default()).unwrap();
             let mut in_pairs = PairSpace::new(&clashes);
             most_buckets = buckets.count.max(most_buckets);
             let mut in_buckets = TimeBucketSpace::new(&buckets);

@@ -1,6 +1,6 @@
 //! Assigns bodies to pools by branch and bound.
 
-use crate::search::sizes::{MAX_CLASHES, PAUSE, TINY, WORK_PER_NODE};
+use crate::search::sizes::{MAX_KEPT, PAUSE, TINY, WORK_PER_NODE};
 use std::collections::HashMap;
 
 use crate::{
@@ -311,8 +311,8 @@ impl<'a> Assignment<'a> {
 
     /// Packs the bins once every body has one. Bins of the pools that matter most come first.
     fn pack(&mut self, monitor: &mut Monitor<'_>) {
-        // Some hundred bytes for each pair.
-        if self.pairs > MAX_CLASHES {
+        // A pair takes as much memory as some entries of a table.
+        if 4 * self.pairs > MAX_KEPT {
             self.shelves.clear();
             self.pairs = 0;
         }

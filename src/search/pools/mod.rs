@@ -25,7 +25,7 @@ mod promote;
 mod repack;
 mod shelf;
 
-use crate::search::sizes::{LARGE, LONG, MEDIUM, TINY};
+use crate::search::sizes::{LARGE, LONG, MEDIUM, TINY, WORK_PER_NODE};
 use crate::{
     Bytes, Limits, Observer, PlanError, Problem, limits,
     plan::Layout,
@@ -93,7 +93,8 @@ pub fn layout(
         // By default, each search has an effort of its own.
         budget = limits.nodes.map_or(budget, |nodes| nodes.saturating_sub(found.nodes));
     }
-    let pairwise = if monitor.stopped() { None } else { Pairwise::new(&instance, budget) };
+    let work = monitor.budget().at_most(budget.min(NODES) / 2 * WORK_PER_NODE as u64);
+    let pairwise = if monitor.stopped() { None } else { Pairwise::new(&instance, work) };
     if let Some(pairwise) = pairwise.as_ref().filter(|_| monitor.has(Stage::Cliques)) {
         lower_bound = lower_bound.max(pairwise.bound(bound));
         if instance.pools[0].capacity.is_some_and(|capacity| lower_bound > capacity) {

@@ -6,6 +6,7 @@ use std::borrow::Cow;
 use crate::{
     Bytes, Limits,
     bodies::Body,
+    budget::Budget,
     monitor::Monitor,
     plan::Layout,
     problem::constraints::Place,
@@ -20,9 +21,8 @@ use crate::{
         first_fit::Packed,
         incumbent::Incumbent,
         pool_instance::{OverlapFinder, PoolInstance},
-        pools::{NODES, cliques::Graph, shelf::clashes},
-        ranges::merge,
-        sizes::{MAX_CLASHES, WORK_PER_NODE},
+        pools::cliques::Graph,
+        sizes::WORK_PER_NODE,
         solution::near,
     },
 };
@@ -48,19 +48,11 @@ pub struct Pairwise<'a> {
 
 impl<'a> Pairwise<'a> {
     /// Returns `None` if there are several pools, buffers, reserved ranges or chunks kept apart, if bodies are too
-    /// large, or if comparing all pairs of boxes takes more than a quarter of the budget.
-    pub fn new(instance: &'a PoolInstance<'a>, budget: u64) -> Option<Self> {
+    /// large, or if the budget does not suffice to find the clashes.
+    pub fn new(instance: &'a PoolInstance<'a>, mut budget: Budget<'_>) -> Option<Self> {
         let ([pool], bodies) = (instance.pools, instance.bodies) else { return None };
         let has_pool = bodies.iter().all(|body| body.pools.len() == 1);
-        let boxes = instance.boxes.iter().flatten().count();
-        let known = match &instance.overlaps {
-            OverlapFinder::Pairs(clashes) => Some(clashes),
-            _ => None,
-        };
-        let compared = if known.is_some() { 0 } else { boxes as u64 * boxes as u64 / 2 };
-        let nodes = compared / WORK_PER_NODE as u64;
-        let is_few = nodes <= budget.min(NODES) / 4;
-        let is_simple = is_few && pool.largest.is_none() && pool.reserved.is_empty();
+        let is_simple = pool.largest.is_none() && pool.reserved.is_empty();
         // Each pair of bodies would look for its members in all groups.
         let has_groups = !instance.apart().is_empty();
         if !has_pool || !is_simple || has_groups {
@@ -75,11 +67,11 @@ impl<'a> Pairwise<'a> {
         if highest >= HIGHEST {
             return None;
         }
-        let clashes = match known {
-            Some(clashes) => Cow::Borrowed(clashes),
-            None => Cow::Owned(all_clashes(instance)?),
-        };
-        Some(Self { instance, clashes, nodes })
+        if let OverlapFinder::Pairs(clashes) = &instance.overlaps {
+            return Some(Self { instance, clashes: Cow::Borrowed(clashes), nodes: 0 });
+        }
+        let clashes = Cow::Owned(Clashes::of(&instance.boxes, &mut budget)?);
+        Some(Self { instance, clashes, nodes: budget.spent() / WORK_PER_NODE as u64 })
     }
 
     /// A lower bound of the pool, in bytes: `bound`, or if more, the bytes of bodies any two of which lie side by side.
@@ -153,25 +145,6 @@ impl<'a> Pairwise<'a> {
     }
 }
 
-/// The clashes of all bodies; `None` if they are too many.
-fn all_clashes(instance: &PoolInstance<'_>) -> Option<Clashes> {
-    let count = instance.bodies.len();
-    let mut all = Clashes(vec![Vec::new(); count]);
-    let mut kept = 0;
-    for second in 0..count {
-        for first in 0..second {
-            let mut ranges = clashes(instance, first, second);
-            merge(&mut ranges);
-            kept += ranges.len();
-            all.add(first, second, &ranges);
-        }
-        if kept > MAX_CLASHES {
-            return None;
-        }
-    }
-    Some(all)
-}
-
 #[cfg(test)]
 mod tests {
     use rstest::rstest;
@@ -233,7 +206,7 @@ mod tests {
             }
             let problem = problem.build().unwrap();
             assert_eq!(
-                Pairwise::new(&PoolInstance::of(&problem), NODES).is_some(),
+                Pairwise::new(&PoolInstance::of(&problem), Budget::default()).is_some(),
                 is_taken,
                 "{alignment}"
             );
@@ -253,7 +226,7 @@ mod tests {
             let given = Limits::default().nodes(2_000);
             let [given, default] = [given, Limits::default()].map(|limits| {
                 let mut packed = first.clone();
-                let pairwise = Pairwise::new(&instance, NODES).unwrap();
+                let pairwise = Pairwise::new(&instance, Budget::default()).unwrap();
                 let nodes = pairwise.improve(&mut packed, bound, (2_000, &limits), &mut monitor);
                 let most = if limits.is_default() { MAX_ON_TOP } else { 3_000 };
                 assert!(nodes < most, "{nodes}");
@@ -273,7 +246,7 @@ mod tests {
             let layout = Strategy::Best.layout(&problem, &limits, Observer::default()).unwrap();
             layout.pool_size(&problem)
         };
-        let given = pool(Limits::default().nodes(NODES));
+        let given = pool(Limits::default().nodes(crate::search::pools::NODES));
         assert!(pool(Limits::default()) < given, "{given}");
     }
 
@@ -324,7 +297,7 @@ mod tests {
             let mut packed = first_fit::packed(&instance, &mut monitor).unwrap();
             let bound = problem.lower_bound();
             before += packed.objective[1];
-            let pairwise = Pairwise::new(&instance, NODES).unwrap();
+            let pairwise = Pairwise::new(&instance, Budget::default()).unwrap();
             let limits = Limits::default().nodes(20_000);
             let nodes = pairwise.improve(&mut packed, bound, (20_000, &limits), &mut monitor);
             assert!(nodes < 22_000, "{nodes}");
