@@ -33,11 +33,13 @@ pub(super) struct Clash {
 pub(super) struct Clashes(pub(super) Vec<Vec<Clash>>);
 
 impl Clashes {
-    /// The clashes of all pairs of bodies; `None` if there are too many, or if the budget ends.
+    /// The clashes of all pairs of bodies; `None` if bodies or clashes are too many, or if the budget ends.
     pub(super) fn of(boxes: &[TimedBoxes], budget: &mut Budget<'_>) -> Option<Self> {
         let streams = boxes.iter().flatten().next()?.begin.len();
         let is_high = boxes.iter().flatten().any(|one| one.bytes.end >= HIGHEST);
-        if is_high || boxes.len() > HUGE {
+        // Each node of a tree has four clocks.
+        let is_large = boxes.len() > HUGE || 4 * boxes.len() * streams > MAX_KEPT;
+        if is_high || is_large {
             return None;
         }
         // Every body is compared with those added before it, none of which has more boxes.
@@ -251,5 +253,12 @@ mod tests {
         );
         let little = budget.spent() / 2;
         assert!(Clashes::of(&bodies, &mut Budget::default().at_most(little)).is_none());
+    }
+    #[test]
+    fn trees_of_many_streams_are_too_large() {
+        for (count, is_some) in [(20, true), (2000, false)] {
+            let bodies = short_lives(count, 600);
+            assert_eq!(Clashes::of(&bodies, &mut Budget::default()).is_some(), is_some);
+        }
     }
 }
