@@ -154,18 +154,18 @@ mod tests {
         Limits, Observer, Problem, Step, Strategy,
         bodies::concurrent,
         problem::ChunkId,
-        search::{first_fit, samples::dice},
+        search::{first_fit, samples::dice, sizes::LARGE},
     };
 
     /// Operators on two streams that wait for each other now and then. Each makes a chunk that lives for a while, or
     /// until the next one of its stream is written over it.
-    fn problem(seed: u64) -> Problem {
+    fn problem(operators: usize, seed: u64) -> Problem {
         let mut roll = dice(seed);
         let mut problem = Problem::builder().alignment(1 << (2 * (seed % 3)));
         problem.streams(2);
         let mut last: [[Step; 2]; 2] = [[0; 2]; 2];
         let mut waiting: [Option<(ChunkId, Bytes)>; 2] = [None; 2];
-        for _ in 0..60 {
+        for _ in 0..operators {
             let own = usize::try_from(roll(2)).unwrap();
             let old = waiting[own].take();
             let begin = match roll(4) {
@@ -213,12 +213,25 @@ mod tests {
         }
     }
 
+    #[test]
+    fn thousands_of_bodies_eject_others() {
+        let problem = problem(2 * LARGE, 1);
+        let instance = PoolInstance::of(&problem);
+        let mut monitor = Monitor::new(&Limits::default(), Observer::default());
+        let mut packed = first_fit::packed(&instance, &mut monitor).unwrap();
+        let (first, bound) = (packed.objective[1], problem.lower_bound());
+        assert!(matches!(instance.overlaps, OverlapFinder::Pairs(_)));
+        let pairwise = Pairwise::new(&instance, Budget::default()).unwrap();
+        pairwise.improve(&mut packed, bound, (100_000, &Limits::default()), &mut monitor);
+        assert!(packed.objective[1] < first, "{first}");
+    }
+
     /// By default, more nodes come on top of the budget. They make no pool larger, and some smaller.
     #[test]
     fn nodes_come_on_top_of_a_default_budget() {
         let mut gained = 0;
         for seed in 0..6 {
-            let problem = problem(seed);
+            let problem = problem(60, seed);
             let instance = PoolInstance::of(&problem);
             let mut monitor = Monitor::new(&Limits::default(), Observer::default());
             let first = first_fit::packed(&instance, &mut monitor).unwrap();
@@ -282,7 +295,7 @@ mod tests {
     }
 
     #[rstest]
-    #[case::streams(problem)]
+    #[case::streams(|seed| problem(60, seed))]
     #[case::holes(with_holes)]
     #[case::pins(with_pins)]
     fn ejection_packs_lower_than_first_fit_and_no_two_bodies_clash(
