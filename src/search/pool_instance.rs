@@ -27,14 +27,17 @@ pub(super) enum OverlapFinder {
 }
 
 impl OverlapFinder {
-    /// Makes the structure.
-    fn within(boxes: &[TimedBoxes], budget: &mut Budget<'_>) -> Result<Self, Stop> {
+    /// Makes the structure. The pairs get a part of their own of the time.
+    fn within(
+        boxes: &[TimedBoxes],
+        mut pairs: Budget<'_>,
+        budget: &mut Budget<'_>,
+    ) -> Result<Self, Stop> {
         if boxes.iter().flatten().next().is_none_or(|one| one.begin.len() == 1) {
             return Ok(Self::Steps);
         }
         budget.look()?;
-        let mut part = budget.within(budget.left().map(|left| left / 4)).at_most(MAX_WORK);
-        if let Some(clashes) = Clashes::of(boxes, &mut part) {
+        if let Some(clashes) = Clashes::of(boxes, &mut pairs) {
             return Ok(Self::Pairs(clashes));
         }
         TimeBuckets::within(boxes, budget).map(Self::TimeBuckets)
@@ -63,14 +66,16 @@ impl<'p> PoolInstance<'p> {
     }
 
     /// Prepares a problem. If the problem can be planned in [size classes](super::size_classes) and the budget ends
-    /// first, its [`OverlapFinder`] is unknown; otherwise the budget is ignored.
+    /// first, its [`OverlapFinder`] is unknown; otherwise the budget ends only the search for pairs that meet.
     pub(super) fn within(problem: &'p Problem, budget: &mut Budget<'_>) -> Self {
         let bodies = problem.bodies();
         let boxes: Vec<_> = bodies.iter().map(|body| problem.boxes_of(body)).collect();
         let open_pool = OpenPool::of(problem);
+        let pairs = budget.within(budget.left().map(|left| left / 4)).at_most(MAX_WORK);
         let mut endless = Budget::default();
         let budget = if open_pool.is_some() { budget } else { &mut endless };
-        let overlaps = OverlapFinder::within(&boxes, budget).unwrap_or(OverlapFinder::Unknown);
+        let overlaps =
+            OverlapFinder::within(&boxes, pairs, budget).unwrap_or(OverlapFinder::Unknown);
         let mut groups: HashMap<ChunkId, Vec<usize>> = HashMap::new();
         let apart = problem.constraints().map_or(&[][..], |constraints| &constraints.apart);
         for (group, chunks) in apart.iter().enumerate() {

@@ -77,6 +77,10 @@ impl<'a> Pairwise<'a> {
     /// A lower bound of the pool, in bytes: `bound`, or if more, the bytes of bodies any two of which lie side by side.
     pub fn bound(&self, bound: Bytes) -> Bytes {
         let bodies = self.instance.bodies;
+        // The graph has two bits for each pair of bodies: 128 MiB for this many.
+        if bodies.len() > 1 << 15 {
+            return bound;
+        }
         let sizes: Vec<(Bytes, Bytes)> =
             bodies.iter().map(|body| self.instance.problem.sizes_alone(body)).collect();
         let extent = |body: usize| bodies[body].extent.cast_signed();
