@@ -1,8 +1,8 @@
-//! The offsets at which bodies on several streams clash, pair by pair.
+//! The offsets at which bodies clash, pair by pair.
 //!
-//! Long chains of overwrites are few bodies with many boxes each. However many boxes are alive together, two bodies
-//! clash only if the difference of their offsets lies in one of a few ranges. These ranges are found once; after that,
-//! bodies are compared without visiting their boxes.
+//! A tree of the lives of all bodies finds the pairs that may be alive together, without comparing all pairs. However
+//! many boxes of two bodies are alive together, the two clash only if the difference of their offsets lies in one of a
+//! few ranges. These ranges are found once; after that, bodies are compared without visiting their boxes.
 
 use std::{cmp::Reverse, slice};
 
@@ -85,7 +85,7 @@ impl Clashes {
         Some(clashes)
     }
 
-    /// Adds ranges of the offset of the second body from that of the first.
+    /// Adds ranges of differences: the offset of the second body minus the offset of the first.
     pub(super) fn add(&mut self, first: usize, second: usize, ranges: &[(i64, i64)]) {
         for &(low, high) in ranges {
             self.0[second].push(Clash { other: first, low, high });
@@ -93,7 +93,7 @@ impl Clashes {
         }
     }
 
-    /// The ranges of the offset of the second body from that of the first at which the two clash.
+    /// The differences of offsets at which two bodies clash, as ranges: the second offset minus the first.
     pub(super) fn between(&self, first: usize, second: usize) -> Vec<(i64, i64)> {
         let of_second = &self.0[second];
         let from = of_second.partition_point(|clash| clash.other < first);
@@ -133,7 +133,7 @@ impl BytesTree {
         Self { tree, taken }
     }
 
-    /// The ranges of the offset of this body from that of another at which the two clash.
+    /// The differences of offsets at which two bodies clash, as ranges: the offset of this body minus the other's.
     fn clashes(
         &self,
         others: &TimedBoxes,
@@ -220,7 +220,8 @@ mod tests {
 
     use super::*;
 
-    /// On every stream, one body for each operator, which lives for a few; every tenth operator waits for all streams.
+    /// One body for each operator, which lives for a few operators of its stream. After every ten operators, each
+    /// stream waits for all others.
     fn short_lives(count: u64, streams: usize) -> Vec<TimedBoxes> {
         let mut now = vec![0; streams];
         let mut bodies = Vec::new();
@@ -254,6 +255,7 @@ mod tests {
         let little = budget.spent() / 2;
         assert!(Clashes::of(&bodies, &mut Budget::default().at_most(little)).is_none());
     }
+
     #[test]
     fn trees_of_many_streams_are_too_large() {
         for (count, is_some) in [(20, true), (2000, false)] {

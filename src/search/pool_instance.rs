@@ -18,16 +18,16 @@ use crate::{
 pub(super) enum OverlapFinder {
     /// With one stream: the steps of the boxes suffice.
     Steps,
-    /// With several streams, and more pairs.
-    TimeBuckets(TimeBuckets),
-    /// With several streams, and not too many pairs of bodies that clash.
+    /// With several streams: the pairs of bodies that clash.
     Pairs(Clashes),
+    /// With several streams, and too many pairs.
+    TimeBuckets(TimeBuckets),
     /// With several streams: there was no time to make one of these.
     Unknown,
 }
 
 impl OverlapFinder {
-    /// Makes the structure. The pairs get a part of their own of the time.
+    /// Makes the structure. The search for pairs has a budget of its own.
     fn within(
         boxes: &[TimedBoxes],
         mut pairs: Budget<'_>,

@@ -250,7 +250,7 @@ pub(crate) fn is_late(problem: &Problem, monitor: &Monitor<'_>) -> bool {
     monitor.is_overdue() || monitor.left().is_some_and(|left| left < time(problem))
 }
 
-/// The time that planning a constrained problem takes, and all that follows: twice that of other problems.
+/// The time that planning a constrained problem and finishing the plan take: twice as long as for other problems.
 fn time(problem: &Problem) -> Duration {
     u32::try_from(problem.bodies().len()).unwrap_or(u32::MAX) * TIME_PER_CHUNK * 2
 }

@@ -27,8 +27,8 @@ pub fn promote(
     let movable = best.order.iter().position(|&body| bodies[body].fixed.is_none());
     let Some(first) = movable else { return 0 };
     let boxes: usize = instance.boxes.iter().flatten().count();
-    // Packing a box takes about as long as a node.
-    let cost = boxes as u64;
+    // Packing a body or a box takes about as long as a node.
+    let cost = bodies.len().max(boxes) as u64;
     let (mut nodes, mut seed) = (0, 0_u64);
     let mut random = |below: usize| {
         seed += 1;
