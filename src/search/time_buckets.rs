@@ -10,14 +10,7 @@ use crate::{
     bodies::{ChainIndex, Lifetimes, TimedBoxes, longest_chains},
     budget::{Budget, Stop},
     problem::constraints::Clocks,
-    search::sizes::WORK_PER_NODE,
 };
-
-/// Visiting one more bucket takes as long as visiting this many boxes.
-const BOXES_PER_BUCKET: u64 = if cfg!(test) { 1 } else { WORK_PER_NODE as u64 };
-
-/// The most buckets of a box, on average.
-const BUCKETS_PER_BOX: u64 = 16;
 
 /// Boxes in buckets of time.
 pub(super) struct TimeBuckets {
@@ -66,7 +59,8 @@ impl TimeBuckets {
             begun as usize..over as usize + 1
         };
         let on_line: Vec<Range<usize>> = (0..count).map(life).collect();
-        let width = best_width(&on_line, chain.len());
+        // As wide as the mean life, buckets take the least work: narrower ones are more, and wider ones are fuller.
+        let width = (on_line.iter().map(Range::len).sum::<usize>() / count.max(1)).max(1);
         budget.look()?;
         let pairs = |at: usize| lives.begin(at).iter().zip(lives.end(at));
         let mut first = vec![0];
@@ -97,89 +91,4 @@ impl TimeBuckets {
 /// The buckets of a life on the line, if each bucket has `width` moments.
 fn in_buckets(life: &Range<usize>, width: usize) -> Range<usize> {
     life.start / width..(life.end - 1) / width + 1
-}
-
-/// The width of the buckets, in moments and a power of two, that takes the least work for these lives.
-fn best_width(on_line: &[Range<usize>], len: usize) -> usize {
-    let boxes = on_line.len() as u64;
-    // By bucket: the lives that begin in it, and those that end in it.
-    let (mut begun, mut over): (Vec<u64>, Vec<u64>) = (vec![0; len + 1], vec![0; len + 1]);
-    for life in on_line {
-        begun[life.start] += 1;
-        over[life.end - 1] += 1;
-    }
-    let mut best = (u128::MAX, 1);
-    let mut width = 1;
-    while width <= 2 * len {
-        let (met, buckets) = work(&begun, &over);
-        let is_few = buckets <= u128::from(BUCKETS_PER_BOX * boxes);
-        let work = if is_few { met + u128::from(BOXES_PER_BUCKET) * buckets } else { u128::MAX };
-        best = best.min((work, width));
-        // A bucket of the next width is two of this one.
-        let pair = |counts: &[u64]| counts.chunks(2).map(|pair| pair.iter().sum()).collect();
-        (begun, over, width) = (pair(&begun), pair(&over), 2 * width);
-    }
-    best.1
-}
-
-/// The number of boxes in the buckets of a box, and the number of its buckets, both summed over all boxes. `begun` and
-/// `over` hold how many lives begin and end in each bucket.
-fn work(begun: &[u64], over: &[u64]) -> (u128, u128) {
-    let (mut alive, mut before, mut buckets, mut met) = (0, 0_u128, 0, 0);
-    for (&begun, &over) in begun.iter().zip(over) {
-        alive += u128::from(begun);
-        // Each life meets all lives that begin up to its last bucket, less those that end before its first one.
-        met -= before.cast_signed() * i128::from(begun);
-        before += alive;
-        met += before.cast_signed() * i128::from(over);
-        buckets += alive;
-        alive -= u128::from(over);
-    }
-    (met.unsigned_abs(), buckets)
-}
-
-#[cfg(test)]
-mod tests {
-    use std::collections::BTreeSet;
-
-    use super::*;
-
-    /// Counting the boxes in the buckets of each box, one by one, for each width.
-    fn width_by_counting(on_line: &[Range<usize>], len: usize) -> Option<usize> {
-        let widths = std::iter::successors(Some(1), |width| Some(2 * width));
-        let widths = widths.take_while(|width| *width <= 2 * len);
-        let counted = widths.filter_map(|width| {
-            let lives = || on_line.iter().map(|life| in_buckets(life, width));
-            let buckets: u64 = lives().map(|life| life.len() as u64).sum();
-            // A box counts once in each bucket of both.
-            let both = |a: Range<usize>, b: Range<usize>| {
-                a.end.min(b.end).saturating_sub(a.start.max(b.start)) as u64
-            };
-            let met: u64 = lives().flat_map(|a| lives().map(move |b| both(a.clone(), b))).sum();
-            let is_few = buckets <= BUCKETS_PER_BOX * on_line.len() as u64;
-            is_few.then_some((met + BOXES_PER_BUCKET * buckets, width))
-        });
-        counted.min().map(|(_, width)| width)
-    }
-
-    #[test]
-    fn the_best_width_is_that_of_counting_the_boxes_of_each_bucket() {
-        let mut widths = BTreeSet::new();
-        let one = |random: &mut arbitrary::Unstructured<'_>| {
-            let len = *random.choose(&[0, 1, 7, 16, 40])?;
-            let longest = *random.choose(&[1, 3, 41])?;
-            let mut on_line = Vec::new();
-            for _ in 0..random.int_in_range(1..=20)? {
-                let begin = random.int_in_range(0..=len)?;
-                on_line.push(begin..(begin + random.int_in_range(1..=longest)?).min(len + 1));
-            }
-            if let Some(expected) = width_by_counting(&on_line, len) {
-                assert_eq!(best_width(&on_line, len), expected, "{on_line:?}");
-                widths.insert(expected);
-            }
-            Ok(())
-        };
-        arbtest::arbtest(one).budget_ms(200);
-        assert!(widths.len() > 2, "{widths:?}");
-    }
 }
