@@ -406,29 +406,22 @@ struct Sum {
 
 /// Items that fill what the bodies leave free below the bound; `None` if that is too much.
 fn fillers(inst: &Instance) -> Option<Vec<Item>> {
-    let mut live = vec![0i128; inst.sections + 1];
-    for item in &inst.items {
-        live[item.first as usize] += i128::from(item.size);
-        live[item.end as usize] -= i128::from(item.size);
-    }
-    for at in 1..live.len() {
-        live[at] += live[at - 1];
-    }
+    let mut live = inst.live();
     let most = live.iter().copied().max().unwrap_or(0);
-    let free = live[..inst.sections].iter().map(|live| (most - live).unsigned_abs()).sum::<u128>();
-    if free > most.unsigned_abs() * inst.sections as u128 / FULL {
+    let free: u128 = live.iter().map(|live| u128::from(most - live)).sum();
+    if free > u128::from(most) * inst.sections as u128 / FULL {
         return None;
     }
+    // After the last section, nothing is free.
+    live.push(most);
     let (mut fillers, mut open): (Vec<Item>, Vec<Item>) = (Vec::new(), Vec::new());
     let mut before = most;
-    for (at, &live) in (0u32..).zip(&live) {
-        // After the last section, nothing is free.
-        let now = if at as usize == inst.sections { most } else { live };
-        let more = u64::try_from(before - now).unwrap_or(0);
+    for (at, now) in (0u32..).zip(live) {
+        let more = before.saturating_sub(now);
         if more > 0 {
             open.push(Item { first: at, end: at, size: more });
         }
-        let mut taken = u64::try_from(now - before).unwrap_or(0);
+        let mut taken = now.saturating_sub(before);
         while taken > 0 {
             let same = open.iter().rposition(|filler| filler.size == taken);
             let last = open.len() - 1;

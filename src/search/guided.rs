@@ -202,13 +202,10 @@ impl Core {
 /// The sections, the most crowded first: those of the most live bytes, and of the largest body, which needs its
 /// bytes in one piece.
 fn by_crowd(inst: &Instance) -> Vec<usize> {
-    let (mut live, mut largest) = (vec![0; inst.sections], vec![0; inst.sections]);
-    let items = inst.items.iter().map(|item| (item.sections(), item.size));
-    let parts = inst.staircases.iter().flat_map(|staircase| &staircase.parts);
-    for (sections, size) in items.chain(parts.map(|part| (part.sections(), part.high - part.low))) {
-        for x in sections {
-            live[x] += size;
-            largest[x] = size.max(largest[x]);
+    let (live, mut largest) = (inst.live(), vec![0; inst.sections]);
+    for part in inst.all_parts() {
+        for largest in &mut largest[part.sections()] {
+            *largest = (part.high - part.low).max(*largest);
         }
     }
     let mut sections: Vec<usize> = (0..inst.sections).collect();

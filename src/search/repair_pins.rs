@@ -22,7 +22,7 @@ use crate::{
         guided::SHARE,
         packing::Packing,
         random::Random,
-        state::instance::{Instance, Item, Part, Pinned, Staircase},
+        state::instance::{Instance, Item, Pinned, Staircase},
     },
 };
 
@@ -165,9 +165,8 @@ impl<'a> PinRepair<'a> {
                 items.push((here, root));
                 numbers.push(number);
             } else {
-                let part = Part { first: here.first, end: here.end, low: 0, high: here.size };
                 let offset = window.offsets[number].unwrap_or(packing[number]);
-                fixed.push((Staircase { parts: vec![part] }, root, offset));
+                fixed.push((Staircase { parts: vec![here.part()] }, root, offset));
             }
         }
         let inst = self.free.with_bodies(items, fixed, (end - first) as usize);

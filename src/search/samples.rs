@@ -9,7 +9,7 @@ use crate::search::{
     effort::Verdict,
     state::{
         fingerprint::scramble,
-        instance::{Instance, Item, Outline, Part, Span},
+        instance::{Instance, Item, Outline, Span},
         skyline::Skyline,
     },
 };
@@ -170,11 +170,8 @@ pub fn check_places(inst: &Instance, limit: u64, offsets: &[u64]) {
     for fixed in &inst.fixed {
         assert_eq!(offsets[fixed.body as usize], fixed.offset, "{fixed:?}");
     }
-    let items = (inst.items.iter())
-        .map(|item| vec![Part { first: item.first, end: item.end, low: 0, high: item.size }]);
-    let staircases = inst.staircases.iter().map(|staircase| staircase.parts.clone());
     let mut taken: Vec<(Range<usize>, Span)> = Vec::new();
-    for (parts, &offset) in items.chain(staircases).zip(offsets) {
+    for (parts, &offset) in inst.parts().zip(offsets) {
         let own = taken.len();
         for part in parts {
             let (sections, span) = (part.sections(), part.at(offset));

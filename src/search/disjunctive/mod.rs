@@ -130,7 +130,7 @@ impl Disjunctive {
             return None;
         }
         // A stack of all bodies, each at a multiple of the alignment, must be lower than FAR.
-        let highs = parts(inst).flat_map(|(_, parts)| parts.into_iter().map(|part| part.high));
+        let highs = inst.all_parts().map(|part| part.high);
         let total = highs
             .map(|high| high.checked_next_multiple_of(inst.align).unwrap_or(u64::MAX))
             .fold(inst.align, u64::saturating_add);
@@ -140,7 +140,7 @@ impl Disjunctive {
         let align = i64::try_from(inst.align).ok()?;
         let mut sections: Vec<Vec<Interval>> = (0..inst.sections).map(|_| Vec::new()).collect();
         let (mut tops, mut spans) = (Vec::new(), Vec::new());
-        for (body, parts) in parts(inst) {
+        for (body, parts) in inst.parts().enumerate() {
             let mut top = 0;
             let first = parts.first().map_or(0, |part| part.first as usize);
             spans.push(first..parts.last().map_or(first, |part| part.end as usize));
@@ -429,15 +429,6 @@ impl Disjunctive {
             }
         }
     }
-}
-
-/// The parts of every body.
-fn parts(inst: &Instance) -> impl Iterator<Item = (usize, Vec<Part>)> {
-    let items = inst
-        .items
-        .iter()
-        .map(|item| vec![Part { first: item.first, end: item.end, low: 0, high: item.size }]);
-    items.chain(inst.staircases.iter().map(|staircase| staircase.parts.clone())).enumerate()
 }
 
 #[cfg(test)]

@@ -134,7 +134,7 @@ impl Ejection {
             return None;
         }
         let align = i64::try_from(inst.align).ok()?;
-        let live = live(&bodies, inst.sections);
+        let live = inst.live();
         let peak = (0..).zip(&live).max_by_key(|&(_, live)| live).map_or(0, |(section, _)| section);
         let numbers = bodies.iter().map(|body| body.number).collect();
         let fixed: Vec<_> = bodies.iter().map(|body| body.fixed).collect();
@@ -477,33 +477,14 @@ struct Body {
 
 /// All bodies of an instance, by first section; `None` if an offset is too high.
 fn bodies(inst: &Instance) -> Option<Vec<Body>> {
-    let items = inst.items.iter();
-    let items =
-        items.map(|&Item { first, end, size }| vec![Part { first, end, low: 0, high: size }]);
-    let staircases = inst.staircases.iter().map(|staircase| staircase.parts.clone());
-    let mut bodies: Vec<Body> = (items.chain(staircases).enumerate())
-        .map(|(number, parts)| Body { parts, number, fixed: None })
-        .collect();
+    let bodies = inst.parts().enumerate();
+    let mut bodies: Vec<Body> =
+        bodies.map(|(number, parts)| Body { parts, number, fixed: None }).collect();
     for &Fixed { body, offset } in &inst.fixed {
         bodies[body as usize].fixed = Some(i64::try_from(offset).ok()?);
     }
     bodies.sort_by_key(|body| body.parts.first().map(|part| part.first));
     Some(bodies)
-}
-
-/// The bytes alive in each section, in units.
-fn live(bodies: &[Body], sections: usize) -> Vec<u64> {
-    let (mut begin, mut end) = (vec![0; sections + 1], vec![0; sections + 1]);
-    for part in bodies.iter().flat_map(|body| &body.parts) {
-        begin[part.first as usize] += part.high - part.low;
-        end[part.end as usize] += part.high - part.low;
-    }
-    let mut live = 0;
-    let sums = begin.into_iter().zip(end).take(sections).map(|(begin, end)| {
-        live = live + begin - end;
-        live
-    });
-    sums.collect()
 }
 
 /// The area of each body, where a section counts by a power of its live bytes.

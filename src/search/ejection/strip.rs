@@ -109,7 +109,7 @@ impl Strip {
     ) -> Option<Self> {
         let items: Vec<Item> = parts.iter().map(|parts| around(parts)).collect();
         for (parts, &item) in parts.iter_mut().zip(&items) {
-            if **parts == [whole(item)] {
+            if **parts == [item.part()] {
                 *parts = Vec::new();
             }
         }
@@ -237,7 +237,7 @@ impl Strip {
                 add(-self.aligned(item.size), self.aligned(other.size));
                 continue;
             }
-            let (whole, other) = (whole(item), whole(other));
+            let (whole, other) = (item.part(), other.part());
             let steps = if steps.is_empty() { slice::from_ref(&whole) } else { steps };
             let others = if others.is_empty() { slice::from_ref(&other) } else { others };
             self.work += (steps.len() + others.len()) as u64;
@@ -318,11 +318,6 @@ fn around(parts: &[Part]) -> Item {
         end: parts.last().map_or(0, |part| part.end),
         size: parts.iter().map(|part| part.high).max().unwrap_or(0),
     }
-}
-
-/// The only part of a rectangle.
-fn whole(Item { first, end, size }: Item) -> Part {
-    Part { first, end, low: 0, high: size }
 }
 
 /// The differences of aligned offsets at which two bodies overlap, the offset of `a` minus that of `b`: ranges with

@@ -12,19 +12,11 @@ use crate::{
     },
 };
 
-/// The parts of a body of an instance.
-fn parts(inst: &Instance, body: usize) -> Vec<Part> {
-    match inst.items.get(body) {
-        Some(&Item { first, end, size }) => vec![Part { first, end, low: 0, high: size }],
-        None => inst.staircases[body - inst.items.len()].parts.clone(),
-    }
-}
-
 /// Returns whether two bodies share heights over a section.
 fn overlap(inst: &Instance, (a, low): (usize, u64), (b, other): (usize, u64)) -> bool {
-    let others = parts(inst, b);
-    parts(inst, a).iter().any(|part| {
-        others.iter().any(|with| {
+    let parts: Vec<Vec<Part>> = inst.parts().collect();
+    parts[a].iter().any(|part| {
+        parts[b].iter().any(|with| {
             let in_time = part.first < with.end && with.first < part.end;
             in_time && !part.at(low).is_clear_of(with.at(other))
         })

@@ -51,6 +51,12 @@ impl Item {
         self.first as usize..self.end as usize
     }
 
+    /// The only part of a body that is this item.
+    pub fn part(self) -> Part {
+        let Self { first, end, size } = self;
+        Part { first, end, low: 0, high: size }
+    }
+
     /// The same item with time reversed, among this many sections.
     fn mirrored(self, sections: usize) -> Self {
         let Range { start, end } = mirrored(self.first..self.end, sections);
@@ -353,9 +359,19 @@ impl Instance {
 
     /// The number of sections that a body covers, added up over all bodies.
     pub fn covered(&self) -> usize {
-        let items = self.items.iter().map(|item| item.sections().len());
-        let parts = self.staircases.iter().flat_map(|staircase| &staircase.parts);
-        items.chain(parts.map(|part| part.sections().len())).sum()
+        self.all_parts().map(|part| part.sections().len()).sum()
+    }
+
+    /// The parts of each body.
+    pub fn parts(&self) -> impl Iterator<Item = Vec<Part>> {
+        let items = self.items.iter().map(|item| vec![item.part()]);
+        items.chain(self.staircases.iter().map(|staircase| staircase.parts.clone()))
+    }
+
+    /// The parts of all bodies.
+    pub fn all_parts(&self) -> impl Iterator<Item = Part> {
+        let items = self.items.iter().map(|item| item.part());
+        items.chain(self.staircases.iter().flat_map(|staircase| &staircase.parts).copied())
     }
 
     pub fn staircase(&self, body: u32) -> &Staircase {
@@ -366,25 +382,24 @@ impl Instance {
         body as usize >= self.items.len()
     }
 
-    /// The largest sum of sizes over a section, a multiple of the alignment.
-    pub fn bound(&self) -> u64 {
+    /// The sum of sizes over each section.
+    pub fn live(&self) -> Vec<u64> {
         let mut change = vec![0i128; self.sections + 1];
-        let mut add = |first: u32, end: u32, size: u64| {
-            change[first as usize] += i128::from(size);
-            change[end as usize] -= i128::from(size);
-        };
-        for i in &self.items {
-            add(i.first, i.end, i.size);
-        }
-        for p in self.staircases.iter().flat_map(|o| &o.parts) {
-            add(p.first, p.end, p.high - p.low);
+        for Part { first, end, low, high } in self.all_parts() {
+            change[first as usize] += i128::from(high - low);
+            change[end as usize] -= i128::from(high - low);
         }
         let mut live = 0;
-        let most = change.into_iter().map(|c| {
-            live += c;
-            live
+        let sums = change.into_iter().take(self.sections).map(|change| {
+            live += change;
+            u64::try_from(live).unwrap_or(u64::MAX)
         });
-        u64::try_from(most.max().unwrap_or(0)).unwrap_or(u64::MAX).next_multiple_of(self.align)
+        sums.collect()
+    }
+
+    /// The largest sum of sizes over a section, a multiple of the alignment.
+    pub fn bound(&self) -> u64 {
+        self.live().into_iter().max().unwrap_or(0).next_multiple_of(self.align)
     }
 }
 

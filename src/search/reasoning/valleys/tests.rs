@@ -2,7 +2,6 @@ use crate::search::reasoning::valleys::*;
 use crate::search::{
     reasoning::pivot::Urgency,
     samples::{apply, instance, random_change, random_problem, random_sky},
-    state::instance::Part,
 };
 
 /// The offset at which a body rests on the floor of a section, if it can, from the definition.
@@ -14,8 +13,7 @@ fn resting(sky: &Skyline<'_>, v: Valley, body: u32, x: usize) -> Option<u64> {
     } else {
         let item = inst.items[body as usize];
         let inside = v.left <= item.first as usize && item.end as usize <= v.right;
-        let whole = Part { first: item.first, end: item.end, low: 0, high: item.size };
-        (vec![whole], (inside && item.sections().contains(&x)).then_some(0)?)
+        (vec![item.part()], (inside && item.sections().contains(&x)).then_some(0)?)
     };
     let offset = v.floor.checked_sub(low)?;
     let is_free = parts.iter().all(|part| {

@@ -3,13 +3,10 @@ use crate::search::state::instance::*;
 
 /// The parts of all bodies over a section, by root.
 fn over_section(inst: &Instance, section: u32) -> Vec<(ChunkId, Part)> {
-    let whole = |&Item { first, end, size }| vec![Part { first, end, low: 0, high: size }];
-    let bodies =
-        inst.items.iter().map(whole).chain(inst.staircases.iter().map(|o| o.parts.clone()));
     let mut over: Vec<(ChunkId, Part)> = inst
         .roots
         .iter()
-        .zip(bodies)
+        .zip(inst.parts())
         .flat_map(|(&root, parts)| parts.into_iter().map(move |part| (root, part)))
         .filter(|(_, part)| (part.first..part.end).contains(&section))
         .collect();
