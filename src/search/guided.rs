@@ -176,7 +176,7 @@ impl Core {
             }
             parts.retain(|part| part.first < part.end);
             if !parts.is_empty() {
-                fixed.push((Staircase { parts }, root(body), offset));
+                fixed.push((Staircase { parts }, root(body), Some(offset)));
                 bodies.push(body);
             }
         }

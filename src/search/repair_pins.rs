@@ -166,7 +166,7 @@ impl<'a> PinRepair<'a> {
                 numbers.push(number);
             } else {
                 let offset = window.offsets[number].unwrap_or(packing[number]);
-                fixed.push((Staircase { parts: vec![here.part()] }, root, offset));
+                fixed.push((Staircase { parts: vec![here.part()] }, root, Some(offset)));
             }
         }
         let inst = self.free.with_bodies(items, fixed, (end - first) as usize);

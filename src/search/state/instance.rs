@@ -237,20 +237,22 @@ impl Instance {
         Self { stages, ..self }
     }
 
-    /// The same problem with other items and, each with its offset, bodies that cannot move, over other sections.
+    /// The same problem with other items and staircases, each of these with its offset if it cannot move, over other
+    /// sections.
     pub fn with_bodies(
         &self,
         items: Vec<(Item, ChunkId)>,
-        bodies: Vec<(Staircase, ChunkId, u64)>,
+        staircases: Vec<(Staircase, ChunkId, Option<u64>)>,
         sections: usize,
     ) -> Self {
-        let numbers = (0u32..).skip(items.len()).zip(&bodies);
-        let fixed = numbers.map(|(body, &(_, _, offset))| Fixed { body, offset }).collect();
+        let numbers = (0u32..).skip(items.len()).zip(&staircases);
+        let fixed =
+            numbers.filter_map(|(body, &(.., offset))| Some(Fixed { body, offset: offset? }));
+        let fixed = fixed.collect();
         let (items, mut roots): (Vec<_>, Vec<_>) = items.into_iter().unzip();
-        roots.extend(bodies.iter().map(|(_, root, _)| root));
-        let staircases = bodies.into_iter().map(|(staircase, _, _)| staircase).collect();
-        let (unit, align) = (self.unit, self.align);
-        let stages = self.stages;
+        roots.extend(staircases.iter().map(|&(_, root, _)| root));
+        let staircases = staircases.into_iter().map(|(staircase, ..)| staircase).collect();
+        let Self { unit, align, stages, .. } = *self;
         Self { items, staircases, sections, unit, align, roots, fixed, stages, ..Self::default() }
     }
 
@@ -308,11 +310,12 @@ impl Instance {
             budget.spend(WORK_PER_NODE)?;
             let mut parts: Vec<Part> = segments.iter().map(part).collect();
             parts.retain(|p| p.first < p.end);
+            let offset = fixed.map(|fixed| fixed / unit);
             match parts[..] {
-                [Part { first, end, low: 0, high: size }] if fixed.is_none() => {
+                [Part { first, end, low: 0, high: size }] if offset.is_none() => {
                     items.push((Item { first, end, size }, *root));
                 }
-                _ => staircases.push((Staircase { parts }, *root, *fixed)),
+                _ => staircases.push((Staircase { parts }, *root, offset)),
             }
         }
         if staircases.is_empty() && begins_fuller(items.iter().map(|(item, _)| item), closes.len())
@@ -322,23 +325,9 @@ impl Instance {
             }
         }
         items.sort_by_key(|&(i, root)| (i.first, i.end, i.size, root));
-        let roots = items.iter().map(|i| i.1).chain(staircases.iter().map(|o| o.1)).collect();
-        let ids = (0u32..).skip(items.len()).zip(&staircases);
-        let fixed =
-            ids.filter_map(|(body, &(_, _, fixed))| Some(Fixed { body, offset: fixed? / unit }));
-        Ok(Self {
-            fixed: fixed.collect(),
-            pins: Vec::new(),
-            exact: None,
-            items: items.into_iter().map(|i| i.0).collect(),
-            staircases: staircases.into_iter().map(|o| o.0).collect(),
-            sections: closes.len(),
-            unit,
-            align: (alignment / unit).max(1),
-            roots,
-            pinned: None,
-            stages: Without::default(),
-        })
+        let align = (alignment / unit).max(1);
+        let empty = Self { unit, align, ..Self::default() };
+        Ok(empty.with_bodies(items, staircases, closes.len()))
     }
 
     /// The distance from the offset of a body to its top.

@@ -1,6 +1,6 @@
 //! The same problem with pinned items, for bodies that cannot move.
 
-use crate::search::state::instance::{Fixed, Instance, Item, Part, begins_fuller};
+use crate::search::state::instance::{Instance, Item, Part, begins_fuller};
 
 /// The same problem with pinned items in the place of fixed rectangles.
 #[derive(Clone, Debug)]
@@ -22,7 +22,7 @@ impl Instance {
     fn pinned(&self) -> Option<Pinned> {
         let items = self.items.iter().zip(0u32..).map(|(&item, body)| (item, body, None));
         let mut items: Vec<(Item, u32, Option<u64>)> = items.collect();
-        let (mut staircases, mut fixed) = (Vec::new(), Vec::new());
+        let (mut staircases, mut others) = (Vec::new(), Vec::new());
         for (staircase, body) in self.staircases.iter().zip((0u32..).skip(items.len())) {
             let fixed_at = self.fixed.binary_search_by_key(&body, |fixed| fixed.body).ok();
             let offset = fixed_at.map(|at| self.fixed[at].offset);
@@ -31,8 +31,8 @@ impl Instance {
                     items.push((Item { first, end, size }, body, offset));
                 }
                 _ => {
-                    staircases.push(body);
-                    fixed.push(offset);
+                    staircases.push((staircase.clone(), self.roots[body as usize], offset));
+                    others.push(body);
                 }
             }
         }
@@ -47,21 +47,10 @@ impl Instance {
             }
         }
         items.sort_by_key(|&(i, body, _)| (i.first, i.end, i.size, self.roots[body as usize]));
-        let ids = (0u32..).skip(items.len()).zip(fixed);
-        let fixed =
-            ids.filter_map(|(body, offset)| Some(Fixed { body, offset: offset? })).collect();
-        let numbers: Vec<u32> =
-            items.iter().map(|&(_, body, _)| body).chain(staircases.iter().copied()).collect();
-        let inst = Self {
-            pins: items.iter().map(|&(_, _, offset)| offset).collect(),
-            items: items.into_iter().map(|(item, ..)| item).collect(),
-            staircases: staircases.iter().map(|&body| self.staircase(body).clone()).collect(),
-            fixed,
-            roots: numbers.iter().map(|&body| self.roots[body as usize]).collect(),
-            exact: None,
-            pinned: None,
-            ..*self
-        };
-        Some(Pinned { inst, numbers })
+        let pins = items.iter().map(|&(_, _, offset)| offset).collect();
+        let numbers = items.iter().map(|&(_, body, _)| body).chain(others).collect();
+        let items = items.iter().map(|&(item, body, _)| (item, self.roots[body as usize]));
+        let inst = self.with_bodies(items.collect(), staircases, self.sections);
+        Some(Pinned { inst: Self { pins, ..inst }, numbers })
     }
 }
