@@ -244,10 +244,7 @@ impl Contraction {
         }
         outer.retain(|&block| !is_merged[block]);
         outer.extend(before..self.blocks.len());
-        outer.sort_by_key(|&block| {
-            let Item { first, end, size } = self.blocks[block].item;
-            (first, end, size, block)
-        });
+        outer.sort_by_key(|&block| (self.blocks[block].item, block));
         self.outer = outer;
         self.blocks.len() > before
     }

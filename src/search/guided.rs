@@ -164,7 +164,7 @@ impl Core {
         };
         let mut items: Vec<(Item, u32)> = inst.items.iter().map(clip_item).zip(0u32..).collect();
         items.retain(|(item, _)| item.first < item.end);
-        items.sort_by_key(|&(item, body)| (item.first, item.end, item.size, body));
+        items.sort_unstable();
         let mut bodies: Vec<u32> = items.iter().map(|&(_, body)| body).collect();
         let root = |body: u32| inst.roots[body as usize];
         let items = items.into_iter().map(|(item, body)| (item, root(body))).collect();

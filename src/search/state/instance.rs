@@ -36,7 +36,7 @@ impl Span {
 }
 
 /// A rectangle to place: a range of sections times a size.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Item {
     /// The first section.
     pub first: u32,
@@ -59,15 +59,9 @@ impl Item {
 
     /// The same item with time reversed, among this many sections.
     fn mirrored(self, sections: usize) -> Self {
-        let Range { start, end } = mirrored(self.first..self.end, sections);
-        Self { first: start, end, ..self }
+        let mirror = |section| u32::try_from(sections).unwrap_or(u32::MAX) - section;
+        Self { first: mirror(self.end), end: mirror(self.first), ..self }
     }
-}
-
-/// The same sections with time reversed, among this many.
-fn mirrored(Range { start, end }: Range<u32>, sections: usize) -> Range<u32> {
-    let mirror = |section| u32::try_from(sections).unwrap_or(u32::MAX) - section;
-    mirror(end)..mirror(start)
 }
 
 /// Returns whether more bytes are alive in the first tenth of the sections than in the last.
@@ -324,7 +318,7 @@ impl Instance {
                 *item = item.mirrored(closes.len());
             }
         }
-        items.sort_by_key(|&(i, root)| (i.first, i.end, i.size, root));
+        items.sort_unstable();
         let align = (alignment / unit).max(1);
         let empty = Self { unit, align, ..Self::default() };
         Ok(empty.with_bodies(items, staircases, closes.len()))

@@ -46,7 +46,7 @@ impl Instance {
                 *item = item.mirrored(self.sections);
             }
         }
-        items.sort_by_key(|&(i, body, _)| (i.first, i.end, i.size, self.roots[body as usize]));
+        items.sort_by_key(|&(item, body, _)| (item, self.roots[body as usize]));
         let pins = items.iter().map(|&(_, _, offset)| offset).collect();
         let numbers = items.iter().map(|&(_, body, _)| body).chain(others).collect();
         let items = items.iter().map(|&(item, body, _)| (item, self.roots[body as usize]));
