@@ -48,6 +48,7 @@ struct Pending {
 
 const NIL: usize = usize::MAX;
 
+#[derive(Default)]
 pub struct Tree {
     frames: Vec<Frame>,
     pendings: Vec<Pending>,
@@ -59,16 +60,6 @@ pub struct Tree {
 }
 
 impl Tree {
-    pub fn new() -> Self {
-        Self {
-            frames: Vec::new(),
-            pendings: Vec::new(),
-            candidates: Vec::new(),
-            nodes: 0,
-            last: u64::MAX,
-        }
-    }
-
     /// Searches for a packing from the state in `valleys`, bodies of low rank first. If a packing is found, the
     /// skyline holds its offsets.
     pub fn run(

@@ -104,7 +104,7 @@ impl<'a> Restarts<'a> {
         Self {
             inst,
             valleys: Valleys::new(Skyline::new(inst, 0)),
-            tree: Tree::new(),
+            tree: Tree::default(),
             nogoods: Nogoods::one_of(searches),
             disjunctive: None,
             pinned: None,

@@ -85,6 +85,7 @@ struct Inside {
     size: i64,
 }
 
+#[derive(Default)]
 pub struct Disjunctive {
     /// By body: the end of its highest part.
     tops: Vec<i64>,
@@ -192,16 +193,9 @@ impl Disjunctive {
             spans,
             low: vec![0; bodies],
             high: vec![0; bodies],
-            open: Vec::new(),
-            trail: Vec::new(),
-            frames: Vec::new(),
-            changed: Vec::new(),
             is_changed: vec![false; bodies],
             steps: vec![0; bodies],
-            offsets: vec![u64::MAX; bodies],
-            inside: Vec::new(),
-            nodes: 0,
-            work: 0,
+            ..Self::default()
         }
     }
 

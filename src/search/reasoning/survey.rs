@@ -25,6 +25,7 @@ const BLANK: Cell =
     Cell { inside: 0, small_left: u64::MAX, small_right: u64::MAX, count: 0, which: 0 };
 
 /// A survey of one valley.
+#[derive(Default)]
 pub struct Survey {
     /// By section; blank between uses.
     pub cells: Vec<Cell>,
@@ -41,14 +42,7 @@ pub struct Survey {
 
 impl Survey {
     pub fn new(sections: usize) -> Self {
-        Self {
-            cells: vec![BLANK; sections + 1],
-            clear: u64::MAX,
-            thin: u64::MAX,
-            dominated: false,
-            work: 0,
-            examined: SectionsExamined::default(),
-        }
+        Self { cells: vec![BLANK; sections + 1], ..Self::default() }
     }
 
     /// The number of bodies examined so far; four sections of a staircase count as one.
