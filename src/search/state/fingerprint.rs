@@ -15,13 +15,6 @@ impl Fingerprint {
     }
 }
 
-/// A fingerprint and the time at which it was taken.
-#[derive(Clone, Copy, Default)]
-pub struct Hashed {
-    pub clock: u64,
-    pub fingerprint: Fingerprint,
-}
-
 /// A bijection of 64-bit numbers whose outputs look random: a step of splitmix64.
 pub fn scramble(mut x: u64) -> u64 {
     x = x.wrapping_add(0x9e37_79b9_7f4a_7c15);

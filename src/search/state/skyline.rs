@@ -8,13 +8,11 @@
 //! The *slack* of a section is the number of units that it can still waste. Placing a body changes no slack; only
 //! raising a floor does. Every change is recorded on a trail, so that undoing a change takes no longer than making it.
 
-mod pins;
-
 use std::ops::Range;
 
 use crate::search::state::{
     exact::ExactPacking,
-    fingerprint::{Fingerprint, Hashed, scramble},
+    fingerprint::{Fingerprint, scramble},
     instance::{Instance, Item, Span},
     items_left::{ItemsFrom, ItemsLeft},
 };
@@ -75,9 +73,11 @@ pub struct Skyline<'a> {
     /// Counts changes.
     clock: u64,
     begin_here: ItemsLeft,
-    /// By section.
-    hashes: Vec<Hashed>,
-    /// By section: the pinned items that cover it, with their offsets, ascending; empty if no items are pinned.
+    /// By section: its fingerprint, and when that was taken.
+    hashes: Vec<(Fingerprint, u64)>,
+    /// By section: the pinned items that cover it, with their offsets, ascending; empty if no items are pinned. They are
+    /// placed like all others, but a branch ends as soon as such an item lies at another offset, or a floor rises above
+    /// its offset before it is placed.
     pins: Vec<Vec<(u32, u64)>>,
     /// Bases below placed items, for undoing.
     bases: Vec<u64>,
@@ -106,7 +106,7 @@ impl<'a> Skyline<'a> {
             stamp: vec![0; sections],
             clock: 0,
             begin_here: ItemsLeft::new(&inst.items, sections),
-            hashes: vec![Hashed::default(); sections],
+            hashes: vec![Default::default(); sections],
             pins: vec![Vec::new(); if inst.pins.is_empty() { 0 } else { sections }],
             bases: Vec::new(),
             trail: Vec::new(),
@@ -239,6 +239,20 @@ impl<'a> Skyline<'a> {
     /// The offset of each body, with its true size; meaningless for bodies that are not placed.
     pub fn offsets(&self) -> &[u64] {
         self.exact.as_ref().map_or(&self.offsets, ExactPacking::offsets)
+    }
+
+    /// Returns whether some items are pinned.
+    pub fn has_pins(&self) -> bool {
+        !self.pins.is_empty()
+    }
+
+    /// Returns whether each pinned item over a section lies at its offset, or may do so later.
+    pub fn pins_hold(&self, x: usize) -> bool {
+        let holds = |&(id, offset): &(u32, u64)| match self.offsets[id as usize] {
+            UNPLACED => self.floor[x] <= offset,
+            placed => placed == offset,
+        };
+        self.pins.get(x).is_none_or(|pins| pins.iter().all(holds))
     }
 
     /// The number of changes so far, undoing included.
@@ -416,25 +430,21 @@ impl<'a> Skyline<'a> {
     /// The fingerprint of a component: the bodies left and the room for them. It depends neither on
     /// other sections nor, if the room is the same, on the limit.
     pub fn fingerprint(&mut self, sections: Range<usize>) -> Fingerprint {
-        let mut all = self.of_pins();
+        let mut all = Fingerprint::default();
+        if self.has_pins() {
+            // The offsets of pins count from the bottom, but the room from the top.
+            let sum = scramble(self.limit + 1);
+            all = Fingerprint { sum, xor: scramble(sum) };
+        }
         for x in sections {
-            if self.hashes[x].clock < self.stamp[x] {
-                let fingerprint = self.fingerprint_of_section(x);
-                self.hashes[x] = Hashed { clock: self.clock, fingerprint };
+            let (mut fingerprint, taken) = self.hashes[x];
+            if taken < self.stamp[x] {
+                fingerprint = self.fingerprint_of_section(x);
+                self.hashes[x] = (fingerprint, self.clock);
             }
-            all = all.and(self.hashes[x].fingerprint);
+            all = all.and(fingerprint);
         }
         all
-    }
-
-    /// A fingerprint of the limit if items are pinned, because their offsets count from the bottom, but the room from
-    /// the top.
-    fn of_pins(&self) -> Fingerprint {
-        if !self.has_pins() {
-            return Fingerprint::default();
-        }
-        let sum = scramble(self.limit + 1);
-        Fingerprint { sum, xor: scramble(sum) }
     }
 
     fn fingerprint_of_section(&self, x: usize) -> Fingerprint {

@@ -193,7 +193,7 @@ fn a_fingerprint_distinguishes_all_states_and_nothing_else() {
             let mut state = vec![u64::from(body)];
             for x in 0..2 {
                 // The bases were changed without a stamp, so the hashes must be discarded.
-                sky.hashes[x].clock = 0;
+                sky.hashes[x].1 = 0;
                 let room = |height: u64| limit + more - height;
                 state.extend([room(sky.floor[x]), room(sky.base[x])]);
                 state.extend(sky.reserved[x].iter().flat_map(|r| [room(r.low), room(r.high)]));
