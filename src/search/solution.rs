@@ -21,15 +21,10 @@ pub struct Solution {
 
 impl Solution {
     pub(super) fn of(problem: &Problem, layout: Layout) -> Self {
-        Self::of_bound(problem, layout, problem.lower_bound())
-    }
-
-    /// As [`of`](Self::of), where the lower bound is known.
-    pub(super) fn of_bound(problem: &Problem, layout: Layout, lower_bound: Bytes) -> Self {
         Self {
             pool_size: layout.pool_size(problem),
             layout,
-            lower_bound,
+            lower_bound: problem.lower_bound(),
             proven_optimal: false,
             nodes: 0,
         }

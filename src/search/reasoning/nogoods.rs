@@ -22,10 +22,6 @@ pub struct Nogoods {
 const WAYS: usize = 4;
 
 impl Nogoods {
-    pub fn new() -> Self {
-        Self::one_of(1)
-    }
-
     /// Creates a table that is one of `tables`, so small that all of them together take no more memory than a single
     /// table may.
     pub fn one_of(tables: usize) -> Self {
@@ -34,7 +30,7 @@ impl Nogoods {
 
     /// Forgets everything.
     pub fn clear(&mut self) {
-        *self = Self { most: self.most, ..Self::new() };
+        *self = Self { most: self.most, ..Self::one_of(1) };
     }
 
     pub fn contains(&self, key: Fingerprint) -> bool {
@@ -85,7 +81,7 @@ mod tests {
 
     #[test]
     fn nearly_all_no_goods_are_remembered_and_nothing_else() {
-        let mut nogoods = Nogoods::new();
+        let mut nogoods = Nogoods::one_of(1);
         for number in 0..50_000 {
             nogoods.insert(key(number));
             // The newest key is always in the table.
@@ -114,7 +110,7 @@ mod tests {
 
     #[test]
     fn the_table_grows_with_what_it_holds() {
-        let mut nogoods = Nogoods::new();
+        let mut nogoods = Nogoods::one_of(1);
         let least = nogoods.slots.len();
         for number in 0..50_000 {
             nogoods.insert(key(number));
