@@ -1,10 +1,8 @@
 //! A survey of one valley: the bodies inside it, section by section, in one sweep.
 
-use crate::search::reasoning::{
-    staircases::{SectionsExamined, next_height, offset_on_floor},
-    valley::Valley,
-};
-use crate::search::{Stage, state::skyline::Skyline};
+use std::cell;
+
+use crate::search::{Stage, reasoning::valley::Valley, state::skyline::Skyline};
 
 /// The result of a survey for one section of a valley.
 #[derive(Clone, Copy)]
@@ -37,7 +35,8 @@ pub struct Survey {
     pub dominated: bool,
     /// Items and staircases examined, in all surveys.
     work: u64,
-    examined: SectionsExamined,
+    /// The number of sections of staircases examined.
+    pub examined: cell::Cell<u64>,
 }
 
 impl Survey {
@@ -168,19 +167,8 @@ impl Survey {
             return up;
         }
         let bodies = sky.staircases(x).iter();
-        let heights = bodies.filter_map(|&body| next_height(sky, &self.examined, body, x, v.floor));
+        let heights = bodies.filter_map(|&body| self.next_height(sky, body, x, v.floor));
         heights.fold(up, |up, height| up.min(height - v.floor))
-    }
-
-    /// The offset at which a staircase rests on the floor of a section, if it can lie there.
-    pub fn offset_on_floor(
-        &self,
-        sky: &Skyline<'_>,
-        body: u32,
-        x: usize,
-        floor: u64,
-    ) -> Option<u64> {
-        offset_on_floor(sky, &self.examined, body, x, floor)
     }
 }
 
