@@ -20,8 +20,8 @@
 use std::ops::Range;
 
 use crate::search::reasoning::{
-    pivot::{BranchRule, Candidate, Pivot},
-    survey::{Survey, wasted_by},
+    pivot::{BranchRule, Candidate, Pivot, Urgency},
+    survey::{Survey, is_blocked, wasted_by},
     valley::{Valley, run_end, run_of, run_start},
 };
 use crate::search::{Stage, sizes::WORK_PER_NODE, state::skyline::Skyline};
@@ -140,14 +140,38 @@ impl<'a> Valleys<'a> {
             }
             let run = x..run_end(&self.sky, x);
             x = run.end;
-            best = Pivot::better(best, self.pivot_of_run(run));
+            if let Some(pivot) = self.pivot_of_run(run)
+                && best.is_none_or(|best| pivot.urgency < best.urgency)
+            {
+                best = Some(pivot);
+            }
         }
         best
     }
 
-    /// The bodies that may rest on the floor at a pivot.
+    /// The bodies that may rest on the floor at a pivot, each with its offset.
     pub fn candidates(&self, pivot: &Pivot, into: &mut Vec<Candidate>) {
-        pivot.candidates(&self.sky, &self.survey, into);
+        let (sky, &Pivot { left, right, floor, section, .. }) = (&self.sky, pivot);
+        for x in left..=section {
+            let mut last = None;
+            for body in sky.items_from(x) {
+                let item = &sky.inst.items[body as usize];
+                if item.end as usize > right {
+                    break;
+                }
+                let is_same = last.replace(item) == Some(item);
+                if !is_same && item.end as usize > section && !is_blocked(sky, body, floor) {
+                    into.push(Candidate { body, offset: floor });
+                }
+            }
+        }
+        if sky.has_staircases(section) {
+            for &body in sky.staircases(section) {
+                if let Some(offset) = self.survey.offset_on_floor(sky, body, section, floor) {
+                    into.push(Candidate { body, offset });
+                }
+            }
+        }
     }
 
     /// Places a body that may rest on a floor; returns its sections.
@@ -176,8 +200,22 @@ impl<'a> Valleys<'a> {
         pivot
     }
 
+    /// The best section of a valley that was surveyed.
     fn best_section(&self, v: Valley) -> Option<Pivot> {
-        Pivot::of_valley(&self.sky, &self.survey, self.rule, &self.faults, v)
+        let Self { sky, survey, .. } = self;
+        let mut best: Option<Pivot> = None;
+        for section in v.sections().filter(|&x| sky.live(x)) {
+            let up = survey.step_up(sky, v, section);
+            let waste = (up <= sky.slack(section)).then_some(up);
+            let bodies = survey.cells[section].count;
+            let cost = self.rule.cost(bodies, waste.is_some(), self.faults[section]);
+            let urgency = Urgency { cost, emptiness: u64::MAX - sky.items_left(section) };
+            if best.is_none_or(|best| urgency < best.urgency) {
+                let Valley { left, right, floor, .. } = v;
+                best = Some(Pivot { left, right, floor, section, waste, urgency });
+            }
+        }
+        best
     }
 
     fn is_seen(&self, run: &Range<usize>) -> bool {

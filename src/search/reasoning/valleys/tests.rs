@@ -1,8 +1,5 @@
 use crate::search::reasoning::valleys::*;
-use crate::search::{
-    reasoning::pivot::Urgency,
-    samples::{apply, instance, random_change, random_problem, random_sky},
-};
+use crate::search::samples::{apply, instance, random_change, random_problem, random_sky};
 
 /// The offset at which a body rests on the floor of a section, if it can, from the definition.
 fn resting(sky: &Skyline<'_>, v: Valley, body: u32, x: usize) -> Option<u64> {
