@@ -6,7 +6,7 @@ use crate::{
     search::{
         control::{
             descent::{Attempts, Packer, descend},
-            meter::{Meter, Watch},
+            meter::{Meter, watch},
         },
         incumbent::{Incumbent, Snapshot},
         solution::near,
@@ -90,12 +90,6 @@ impl<'a> Packing<'a> {
         self.reported.1.unwrap_or(self.snapshot.best * self.inst.unit)
     }
 
-    /// Takes the bound and the packing of a search that began with these ones.
-    pub fn take(&mut self, incumbent: Incumbent) {
-        self.snapshot = incumbent.snapshot();
-        self.offsets = incumbent.into_offsets().or(self.offsets.take());
-    }
-
     /// Takes a lower packing.
     pub fn improve(&mut self, offsets: Vec<u64>) {
         let Snapshot { bound, best } = self.snapshot;
@@ -111,36 +105,23 @@ impl<'a> Packing<'a> {
         self.snapshot.bound = bound.clamp(before, best);
     }
 
-    /// The results of a search that begins with this packing.
-    pub fn incumbent(&self) -> Incumbent {
-        let Snapshot { bound, best } = self.snapshot;
-        Incumbent::new(bound, best)
-    }
-
-    /// The caller of a search for a lower packing.
-    pub fn watch<'w, 'm>(
-        &self,
-        incumbent: &'w Incumbent,
-        monitor: &'w mut Monitor<'m>,
-    ) -> Watch<'w, 'm> {
-        let mut watch = Watch::new(monitor, incumbent, self.inst.unit);
-        (watch.bound, watch.pool) = self.reported;
-        watch
-    }
-
     /// Runs a search with at most this many nodes, which improves the incumbent and ends as soon as the meter is over;
-    /// returns its nodes.
+    /// returns its nodes, those of the first thread.
     pub fn search(
         &mut self,
         most: u64,
         monitor: &mut Monitor<'_>,
         search: impl FnOnce(&Incumbent, &mut Meter<'_>) -> u64,
     ) -> u64 {
-        let incumbent = self.incumbent();
-        let mut watch = self.watch(&incumbent, monitor);
-        let nodes = search(&incumbent, &mut Meter::new(&mut watch).part(0, most));
-        monitor.add(nodes);
-        self.take(incumbent);
+        let Snapshot { bound, best } = self.snapshot;
+        let incumbent = Incumbent::new(bound, best);
+        let nodes = {
+            let mut watch = watch(monitor, &incumbent, self.inst.unit, self.reported);
+            search(&incumbent, &mut Meter::new(&mut watch).part(0, most))
+        };
+        monitor.add(nodes + incumbent.worker_nodes());
+        self.snapshot = incumbent.snapshot();
+        self.offsets = incumbent.into_offsets().or(self.offsets.take());
         nodes
     }
 

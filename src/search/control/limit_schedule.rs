@@ -36,16 +36,12 @@ pub struct LimitSchedule;
 impl Engine for LimitSchedule {
     /// Returns the nodes of the first thread.
     fn run(&mut self, packing: &mut Packing<'_>, share: Share, monitor: &mut Monitor<'_>) -> u64 {
-        let incumbent = packing.incumbent();
-        let mut watch = packing.watch(&incumbent, monitor);
-        let (inst, last) = (packing.inst(), share.all());
-        let nodes =
-            threads::together(packing.threads(), &incumbent, &mut watch, |thread, mut meter| {
-                tighten(inst, thread, &incumbent, &mut meter.part(0, last))
-            });
-        monitor.add(nodes + incumbent.worker_nodes());
-        packing.take(incumbent);
-        nodes
+        let (inst, threads) = (packing.inst(), packing.threads());
+        packing.search(share.all(), monitor, |incumbent, meter| {
+            threads::together(threads, incumbent, meter, |thread, meter| {
+                tighten(inst, thread, incumbent, meter)
+            })
+        })
     }
 }
 

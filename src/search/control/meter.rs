@@ -3,21 +3,15 @@
 use crate::{
     Bytes,
     monitor::Monitor,
-    search::{
-        incumbent::{Incumbent, Snapshot},
-        sizes::PAUSE,
-    },
+    search::{incumbent::Incumbent, sizes::PAUSE},
 };
 
-/// The caller of a search, which counts its nodes and may end it.
-pub trait Caller {
-    /// Records the nodes so far; returns whether the search must end.
-    fn ends(&mut self, nodes: u64) -> bool;
-}
+/// The caller of a search: records the nodes so far, and returns whether the search must end.
+type Caller<'a> = dyn FnMut(u64) -> bool + 'a;
 
 /// Ends a search, or a part of one, at a number of nodes.
 pub struct Meter<'a> {
-    caller: &'a mut (dyn Caller + 'a),
+    caller: &'a mut Caller<'a>,
     /// The nodes of the search less the nodes of the part; negative if the part had nodes before it began.
     before: i64,
     /// The search ends with this many nodes.
@@ -25,14 +19,14 @@ pub struct Meter<'a> {
 }
 
 impl<'a> Meter<'a> {
-    pub fn new(caller: &'a mut (dyn Caller + 'a)) -> Self {
+    pub fn new(caller: &'a mut Caller<'a>) -> Self {
         Self { caller, before: 0, last: u64::MAX }
     }
 
     /// A meter whose caller never ends the search.
     #[cfg(test)]
     pub fn unwatched() -> Self {
-        Self::new(Box::leak(Box::new(|_: u64| false)))
+        Self::new(Box::leak(Box::new(|_| false)))
     }
 
     /// The meter of a part that starts at zero after `before` nodes, and ends at `last` nodes of its own.
@@ -53,7 +47,7 @@ impl<'a> Meter<'a> {
     /// Returns whether the search must end with this many nodes.
     pub fn is_over(&mut self, nodes: u64) -> bool {
         let nodes = nodes.saturating_add_signed(self.before);
-        nodes >= self.last || self.caller.ends(nodes)
+        nodes >= self.last || (self.caller)(nodes)
     }
 
     /// The nodes that are left after these ones.
@@ -62,80 +56,24 @@ impl<'a> Meter<'a> {
     }
 }
 
-/// The next number of nodes at which a caller checks the limits.
-#[derive(Default)]
-struct Pace(u64);
-
-impl Pace {
-    fn is_due(&mut self, nodes: u64) -> bool {
-        let is_due = nodes >= self.0;
-        if is_due {
-            self.0 = nodes + PAUSE;
-        }
-        is_due
-    }
-}
-
-/// Reports an incumbent to the monitor, and ends the search when the monitor stops it or nothing is left to search.
-pub struct Watch<'a, 'm> {
-    monitor: &'a mut Monitor<'m>,
-    incumbent: &'a Incumbent,
-    /// The unit of the incumbent, in bytes.
+/// Reports an incumbent, whose unit is given in bytes, to the monitor; ends the search when the monitor stops it or
+/// nothing is left to search. A bound and a pool, in bytes, are reported instead of those of the incumbent if given.
+pub fn watch<'w>(
+    monitor: &'w mut Monitor<'_>,
+    incumbent: &'w Incumbent,
     unit: Bytes,
-    /// The bound and the pool to report instead of the incumbent's, in bytes.
-    pub bound: Option<Bytes>,
-    pub pool: Option<Bytes>,
-    pace: Pace,
-}
-
-impl<'a, 'm> Watch<'a, 'm> {
-    pub fn new(monitor: &'a mut Monitor<'m>, incumbent: &'a Incumbent, unit: Bytes) -> Self {
-        let pace = Pace::default();
-        Self { monitor, incumbent, unit, bound: None, pool: None, pace }
-    }
-}
-
-impl Caller for Watch<'_, '_> {
-    fn ends(&mut self, nodes: u64) -> bool {
-        if self.pace.is_due(nodes) {
-            let Snapshot { bound, best } = self.incumbent.snapshot();
-            let nodes = nodes + self.incumbent.worker_nodes();
-            let bound = self.bound.unwrap_or_else(|| bound * self.unit);
-            let pool = self.pool.unwrap_or_else(|| best * self.unit);
-            self.monitor.stop(nodes, bound, pool);
+    (bound, pool): (Option<Bytes>, Option<Bytes>),
+) -> impl FnMut(u64) -> bool {
+    let mut next = 0;
+    move |nodes| {
+        if nodes >= next {
+            next = nodes + PAUSE;
+            let snapshot = incumbent.snapshot();
+            let bound = bound.unwrap_or_else(|| snapshot.bound * unit);
+            let pool = pool.unwrap_or_else(|| snapshot.best * unit);
+            monitor.stop(nodes + incumbent.worker_nodes(), bound, pool);
         }
-        self.monitor.stopped() || self.incumbent.is_over()
-    }
-}
-
-/// The caller of a thread other than the first, which adds its nodes to the incumbent.
-pub struct Worker<'a> {
-    incumbent: &'a Incumbent,
-    /// The nodes that the incumbent has counted.
-    counted: u64,
-    pace: Pace,
-}
-
-impl<'a> Worker<'a> {
-    pub fn new(incumbent: &'a Incumbent) -> Self {
-        Self { incumbent, counted: 0, pace: Pace::default() }
-    }
-}
-
-impl Caller for Worker<'_> {
-    fn ends(&mut self, nodes: u64) -> bool {
-        if self.pace.is_due(nodes) {
-            self.incumbent.add_worker_nodes(nodes - self.counted);
-            self.counted = nodes;
-        }
-        self.incumbent.is_over()
-    }
-}
-
-#[cfg(test)]
-impl<F: FnMut(u64) -> bool> Caller for F {
-    fn ends(&mut self, nodes: u64) -> bool {
-        self(nodes)
+        monitor.stopped() || incumbent.is_over()
     }
 }
 
@@ -178,15 +116,20 @@ mod tests {
         let incumbent = Incumbent::new(3, 10);
         incumbent.add_worker_nodes(1000);
         let mut monitor = Monitor::new(&Limits::default(), Observer::default().progress(&progress));
-        let mut watch = Watch::new(&mut monitor, &incumbent, 8);
-        assert!(![0, 1, PAUSE - 1, PAUSE].map(|nodes| watch.ends(nodes)).contains(&true));
-        watch.bound = Some(1);
+        assert!(
+            ![0, 1, PAUSE - 1, PAUSE]
+                .map(watch(&mut monitor, &incumbent, 8, (None, None)))
+                .contains(&true)
+        );
         incumbent.packed(7, &[]);
-        assert!(!watch.ends(1000));
-        watch.pool = Some(2);
-        incumbent.refuted(7);
-        // A proof ends the search at once.
-        assert!(watch.ends(1001) && watch.ends(2000));
+        {
+            let mut ends = watch(&mut monitor, &incumbent, 8, (Some(1), None));
+            assert!(!ends(1000));
+            // A proof ends the search at once.
+            incumbent.refuted(7);
+            assert!(ends(1001));
+        }
+        assert!(watch(&mut monitor, &incumbent, 8, (Some(1), Some(2)))(2000));
         let expected = [(1000, 24, 80), (1000 + PAUSE, 24, 80), (2000, 1, 56), (3000, 1, 2)];
         assert_eq!(*seen.lock().unwrap(), expected);
     }

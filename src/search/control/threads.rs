@@ -8,52 +8,50 @@
 
 use std::thread;
 
-use crate::search::{
-    control::meter::{Caller, Meter, Worker},
-    effort::SHORT,
-    incumbent::Incumbent,
-};
+use crate::search::{control::meter::Meter, effort::SHORT, incumbent::Incumbent, sizes::PAUSE};
 
-/// The caller of the first thread, which starts the others once the search has turned out to be long.
-struct First<'a, F> {
-    caller: &'a mut dyn Caller,
-    start: Option<F>,
-}
-
-impl<F: FnOnce()> Caller for First<'_, F> {
-    fn ends(&mut self, nodes: u64) -> bool {
-        if nodes >= SHORT
-            && let Some(start) = self.start.take()
-        {
-            start();
-        }
-        self.caller.ends(nodes)
-    }
-}
-
-/// Runs a search on several threads for a caller of the first one; returns the nodes of the first thread. There are
-/// never more threads than cores for this process: more would only slow each other down.
+/// Runs a search on several threads, the first with a given meter and each other with as many nodes; returns the nodes
+/// of the first. The others start once the search has turned out to be long. There are never more threads than cores
+/// for this process: more would only slow each other down.
 pub fn together(
     threads: usize,
     incumbent: &Incumbent,
-    caller: &mut dyn Caller,
-    search: impl Fn(u64, Meter<'_>) -> u64 + Sync,
+    meter: &mut Meter<'_>,
+    search: impl Fn(u64, &mut Meter<'_>) -> u64 + Sync,
 ) -> u64 {
     let cores = || thread::available_parallelism().map_or(1, usize::from);
     let threads = if threads > 1 { threads.min(cores()) } else { 1 };
+    let (search, last) = (&search, meter.left(0));
     thread::scope(|scope| {
-        let start = || {
-            for number in (1u64..).take(threads - 1) {
-                let search = &search;
-                let other = move || search(number, Meter::new(&mut Worker::new(incumbent)));
-                // If the system refuses a thread, the others go on without it.
-                let _ = thread::Builder::new().spawn_scoped(scope, other);
+        let mut others = (1u64..).take(threads - 1);
+        let mut first = |nodes| {
+            if nodes >= SHORT {
+                for number in others.by_ref() {
+                    let search = move || {
+                        search(number, &mut Meter::new(&mut count(incumbent)).part(0, last))
+                    };
+                    // If the system refuses a thread, the others go on without it.
+                    let _ = thread::Builder::new().spawn_scoped(scope, search);
+                }
             }
+            meter.is_over(nodes)
         };
-        let nodes = search(0, Meter::new(&mut First { caller, start: Some(start) }));
+        let nodes = search(0, &mut Meter::new(&mut first).part(0, last));
         incumbent.end();
         nodes
     })
+}
+
+/// The caller of a thread other than the first, which adds its nodes to the incumbent.
+fn count(incumbent: &Incumbent) -> impl FnMut(u64) -> bool {
+    let (mut counted, mut next) = (0, 0);
+    move |nodes| {
+        if nodes >= next {
+            incumbent.add_worker_nodes(nodes - counted);
+            (counted, next) = (nodes, nodes + PAUSE);
+        }
+        incumbent.is_over()
+    }
 }
 
 #[cfg(test)]
@@ -73,7 +71,8 @@ mod tests {
                 calls += 1;
                 false
             };
-            let nodes = together(asked, &incumbent, &mut caller, |number, mut meter| {
+            let mut meter = Meter::new(&mut caller);
+            let nodes = together(asked, &incumbent, &mut meter, |number, meter| {
                 searches.fetch_add(1, Ordering::Relaxed);
                 for nodes in [5, SHORT + number] {
                     // The first thread may be at its end.
@@ -94,7 +93,7 @@ mod tests {
     #[test]
     fn a_short_search_has_one_thread() {
         let (incumbent, searches) = (Incumbent::new(0, 9), AtomicU64::new(0));
-        let nodes = together(2, &incumbent, &mut |_| false, |_, mut meter| {
+        let nodes = together(2, &incumbent, &mut Meter::unwatched(), |_, meter| {
             searches.fetch_add(1, Ordering::Relaxed);
             assert!(!meter.is_over(SHORT - 1));
             SHORT - 1

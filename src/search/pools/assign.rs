@@ -9,7 +9,7 @@ use crate::{
     monitor::Monitor,
     problem::constraints::Place,
     search::{
-        control::meter::{Meter, Watch},
+        control::meter::{Meter, watch},
         effort::{PROBE, SHORT, Verdict, weigh},
         first_fit::Packed,
         incumbent::Incumbent,
@@ -298,12 +298,13 @@ impl<'a> Assignment<'a> {
         let shelf = shelves.entry((bin, bodies.clone())).or_insert_with(new);
         let before = shelf.nodes();
         let open = Incumbent::new(0, u64::MAX);
-        let mut watch = Watch::new(monitor, &open, 1);
-        (watch.bound, watch.pool) = (Some(bound), Some(best));
-        let mut meter = Meter::new(&mut watch);
-        let mut meter = meter.part(0, budget);
-        let meter = &mut meter.part(spent, u64::MAX);
-        let verdict = shelf.decide(&bins[bin], limit, nodes, &mut meter.since(before));
+        let verdict = {
+            let mut watch = watch(monitor, &open, 1, (Some(bound), Some(best)));
+            let mut meter = Meter::new(&mut watch);
+            let mut meter = meter.part(0, budget);
+            let mut meter = meter.part(spent, u64::MAX);
+            shelf.decide(&bins[bin], limit, nodes, &mut meter.since(before))
+        };
         self.nodes += shelf.nodes() - before;
         self.is_stopped = self.is_stopped || self.nodes() >= self.budget || monitor.stopped();
         verdict

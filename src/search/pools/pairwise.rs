@@ -14,7 +14,7 @@ use crate::{
         clashes::{Clash, Clashes, HIGHEST},
         control::{
             descent::{self, Attempts, Packer},
-            meter::{Meter, Watch},
+            meter::{Meter, watch},
         },
         effort::{MAX_ON_TOP, on_top},
         ejection::{Ejection, Grid},
@@ -133,7 +133,7 @@ impl<'a> Pairwise<'a> {
         let more = budget.saturating_add(on_top(share, MAX_ON_TOP, limits));
         for (most, enough) in [(budget, bound), (more, near)] {
             let attempts = Attempts { levels: &LEVELS, share, enough };
-            let mut watch = Watch::new(monitor, &incumbent, 1);
+            let mut watch = watch(monitor, &incumbent, 1, (None, None));
             let (before, left) = (ejection.nodes(), most.saturating_sub(nodes + ejection.nodes()));
             let mut meter = Meter::new(&mut watch);
             descent::descend(&incumbent, attempts, &mut ejection, &mut meter.part(before, left));
