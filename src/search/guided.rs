@@ -44,7 +44,6 @@ pub struct Guided<'a> {
     cores: Vec<Core>,
     /// The most nodes for one search of a core.
     nodes: u64,
-    offsets: Vec<u64>,
     /// A lower bound in units: one step above a limit that was refuted for a core, and so for the whole instance.
     pub bound: u64,
 }
@@ -63,7 +62,7 @@ impl<'a> Guided<'a> {
                 cores.push(core);
             }
         }
-        Some(Self { inst, cores, nodes: 0, offsets: Vec::new(), bound: 0 })
+        Some(Self { inst, cores, nodes: 0, bound: 0 })
     }
 }
 
@@ -88,14 +87,14 @@ impl Packer for Guided<'_> {
         self.nodes
     }
 
-    fn pack(&mut self, attempt: Attempt, meter: &mut Meter<'_>) -> bool {
+    fn pack(&mut self, attempt: Attempt, meter: &mut Meter<'_>) -> Option<(u64, Vec<u64>)> {
         let Attempt { limit, seed } = attempt;
         // By core: its packings, as offsets by body of the whole instance; and its failures since the last packing.
         let mut packings: Vec<Vec<Vec<Option<u64>>>> = vec![Vec::new(); self.cores.len()];
         let mut failures = vec![0_u64; self.cores.len()];
         let (mut round, mut at) = (seed << 20, 0);
         while !meter.is_over(self.nodes) {
-            let Some(core) = self.cores.get(at) else { return false };
+            let core = self.cores.get(at)?;
             round += 1;
             let mut search = Restarts::new(&core.inst, round);
             if let Some(guides) = at.checked_sub(1).map(|before| &packings[before]) {
@@ -107,8 +106,8 @@ impl Packer for Guided<'_> {
             self.nodes = before + search.nodes().max(1);
             match verdict {
                 Verdict::Packed if at + 1 == self.cores.len() => {
-                    self.offsets = search.offsets().to_vec();
-                    return true;
+                    let offsets = search.offsets().to_vec();
+                    return Some((self.inst.height_of(&offsets), offsets));
                 }
                 Verdict::Packed => {
                     packings[at].push(core.extend(search.offsets(), self.inst.bodies()));
@@ -128,19 +127,11 @@ impl Packer for Guided<'_> {
                 }
             }
         }
-        false
+        None
     }
 
     fn floor(&self) -> u64 {
         self.bound
-    }
-
-    fn height(&self) -> u64 {
-        self.inst.height_of(&self.offsets)
-    }
-
-    fn offsets(&self) -> Vec<u64> {
-        self.offsets.clone()
     }
 }
 
@@ -229,10 +220,11 @@ mod tests {
             let Some(mut guided) = Guided::new(&inst) else { return Ok(()) };
             let limit = inst.bound() + random.int_in_range(0..=4)? * inst.align;
             let limit = limit.saturating_sub(inst.align);
-            if guided.pack_alone(limit, random.int_in_range(0..=9)?, 100_000) {
+            let seed = random.int_in_range(0..=9)?;
+            if let Some((height, offsets)) = guided.pack_alone(limit, seed, 100_000) {
                 packed += 1;
-                check_places(&inst, guided.height(), &guided.offsets());
-                assert!((inst.bound()..=limit).contains(&guided.height()));
+                check_places(&inst, height, &offsets);
+                assert!((inst.bound()..=limit).contains(&height));
             } else {
                 // So few bodies are always decided.
                 refuted += 1;
@@ -253,8 +245,8 @@ mod tests {
         arbtest::arbtest(|random| {
             let Some((around, limit)) = around_fixed(random)? else { return Ok(()) };
             let mut guided = Guided::new(&around).unwrap();
-            assert!(guided.pack_alone(limit, 1, 100_000));
-            check_places(&around, limit, &guided.offsets());
+            let (_, offsets) = guided.pack_alone(limit, 1, 100_000).unwrap();
+            check_places(&around, limit, &offsets);
             packed += 1;
             fixed += around.fixed.len();
             Ok(())

@@ -42,7 +42,6 @@ pub struct PinRepair<'a> {
     /// The number of starts so far; each has its own seed.
     starts: u64,
     nodes: u64,
-    offsets: Vec<u64>,
     /// True if further attempts are pointless: the items do not fit even without pins, or hardly any start packs them.
     is_hopeless: bool,
 }
@@ -97,16 +96,7 @@ impl<'a> PinRepair<'a> {
         }
         let mut free = pinned.inst.clone();
         free.pins.clear();
-        Some(Self {
-            inst,
-            pinned,
-            free,
-            pins,
-            starts: 0,
-            nodes: 0,
-            offsets: Vec::new(),
-            is_hopeless: false,
-        })
+        Some(Self { inst, pinned, free, pins, starts: 0, nodes: 0, is_hopeless: false })
     }
 
     /// Searches for a packing with at most this many nodes, and counts them.
@@ -213,7 +203,8 @@ impl Packer for PinRepair<'_> {
         self.nodes
     }
 
-    fn pack(&mut self, Attempt { limit, .. }: Attempt, meter: &mut Meter<'_>) -> bool {
+    fn pack(&mut self, attempt: Attempt, meter: &mut Meter<'_>) -> Option<(u64, Vec<u64>)> {
+        let limit = attempt.limit;
         let free = self.free.clone();
         let mut failures = 0;
         while failures < PATIENCE && !meter.is_over(self.nodes) {
@@ -230,28 +221,20 @@ impl Packer for PinRepair<'_> {
             }
             let mut random = Random::new(self.starts);
             if verdict == Verdict::Packed && self.repair(&mut packing, &mut random, limit, meter) {
-                self.offsets = vec![0; packing.len()];
+                let mut offsets = vec![0; packing.len()];
                 for (&number, offset) in self.pinned.numbers.iter().zip(packing) {
-                    self.offsets[number as usize] = offset;
+                    offsets[number as usize] = offset;
                 }
-                return true;
+                return Some((self.inst.height_of(&offsets), offsets));
             }
         }
         self.is_hopeless = failures == PATIENCE || self.is_hopeless;
-        false
+        None
     }
 
     fn floor(&self) -> u64 {
         // Another attempt would begin in the same way.
         if self.is_hopeless { u64::MAX } else { 0 }
-    }
-
-    fn height(&self) -> u64 {
-        self.inst.height_of(&self.offsets)
-    }
-
-    fn offsets(&self) -> Vec<u64> {
-        self.offsets.clone()
     }
 }
 
@@ -268,9 +251,9 @@ mod tests {
             let Some((around, limit)) = around_fixed(random)? else { return Ok(()) };
             let around = around.with_pins();
             let Some(mut repair) = PinRepair::new(&around) else { return Ok(()) };
-            assert!(repair.pack_alone(limit, 1, 100_000));
-            check_places(&around, limit, &repair.offsets());
-            assert!((around.bound()..=limit).contains(&repair.height()));
+            let (height, offsets) = repair.pack_alone(limit, 1, 100_000).unwrap();
+            check_places(&around, limit, &offsets);
+            assert!((around.bound()..=limit).contains(&height));
             packed += 1;
             fixed += around.fixed.len();
             Ok(())
@@ -324,7 +307,7 @@ mod tests {
         let around = fixed_at(&inst, &[0; 10], |at| at == 0).with_pins();
         let mut repair = PinRepair::new(&around).unwrap();
         let limit = around.bound() - 1;
-        assert!(!repair.pack_alone(limit, 1, 100_000));
+        assert!(repair.pack_alone(limit, 1, 100_000).is_none());
         assert_eq!(repair.floor(), u64::MAX);
     }
 

@@ -11,25 +11,19 @@ pub trait Packer {
     /// The number of nodes so far; one takes about as long as a node of the search tree.
     fn nodes(&self) -> u64;
 
-    /// Packs all bodies below a limit, perhaps beginning with the last packing. Returns false if the meter ends it
-    /// first.
-    fn pack(&mut self, attempt: Attempt, meter: &mut Meter<'_>) -> bool;
+    /// Packs all bodies below a limit, perhaps beginning with the last packing. Returns the height, a multiple of the
+    /// alignment, and the offsets, in units by body; `None` if the meter ends it first.
+    fn pack(&mut self, attempt: Attempt, meter: &mut Meter<'_>) -> Option<(u64, Vec<u64>)>;
 
     /// The same without a caller, with at most this many nodes.
     #[cfg(test)]
-    fn pack_alone(&mut self, limit: u64, seed: u64, nodes: u64) -> bool {
+    fn pack_alone(&mut self, limit: u64, seed: u64, nodes: u64) -> Option<(u64, Vec<u64>)> {
         let last = self.nodes().saturating_add(nodes);
         self.pack(Attempt { limit, seed }, &mut Meter::unwatched().part(0, last))
     }
 
     /// A height below which no attempt can succeed.
     fn floor(&self) -> u64;
-
-    /// The height of the last packing, a multiple of the alignment.
-    fn height(&self) -> u64;
-
-    /// The offsets, in units by body, of the last packing.
-    fn offsets(&self) -> Vec<u64>;
 }
 
 /// One attempt to pack all bodies.
@@ -75,9 +69,10 @@ pub fn descend(
         let limit = floor + u64::try_from(gap).unwrap_or(0);
         seed += 1;
         let last = packer.nodes().saturating_add(share);
-        if packer.pack(Attempt { limit, seed }, &mut meter.part(0, last)) {
-            best = packer.height().max(bound);
-            incumbent.packed(best, &packer.offsets());
+        let packed = packer.pack(Attempt { limit, seed }, &mut meter.part(0, last));
+        if let Some((height, offsets)) = packed {
+            best = height.max(bound);
+            incumbent.packed(best, &offsets);
             level = 0;
         } else if level + 1 < levels.len() {
             level += 1;

@@ -392,6 +392,23 @@ impl Ejection {
         }
         Some(waiting)
     }
+
+    /// The height of the last packing, a multiple of the alignment.
+    pub fn height(&self) -> u64 {
+        let offsets = self.strip.offsets.iter().map(|offset| offset.unwrap_or(0));
+        let tops = offsets.zip(&self.strip.items);
+        let tops = tops.map(|(offset, item)| offset + self.strip.aligned(item.size));
+        tops.max().unwrap_or(0).unsigned_abs()
+    }
+
+    /// The offsets of the last packing, in units by body of the instance.
+    fn offsets(&self) -> Vec<u64> {
+        let mut offsets = vec![0; self.numbers.len()];
+        for (&number, offset) in self.numbers.iter().zip(&self.strip.offsets) {
+            offsets[number] = offset.unwrap_or(0).unsigned_abs();
+        }
+        offsets
+    }
 }
 
 impl Packer for Ejection {
@@ -399,18 +416,18 @@ impl Packer for Ejection {
         self.strip.work / WORK_PER_NODE as u64
     }
 
-    fn pack(&mut self, attempt: Attempt, meter: &mut Meter<'_>) -> bool {
+    fn pack(&mut self, attempt: Attempt, meter: &mut Meter<'_>) -> Option<(u64, Vec<u64>)> {
         // Even an attempt without a chance counts as a node.
         self.strip.work += WORK_PER_NODE as u64;
         let limit = i64::try_from(attempt.limit).unwrap_or(i64::MAX);
         self.limit = limit.div_euclid(self.align) * self.align;
         if limit >= HIGH || self.limit < self.floor {
-            return false;
+            return None;
         }
         // The loops over offsets, weights and waiting bodies.
         self.strip.work += 3 * self.strip.items.len() as u64;
         self.random = Random::new(attempt.seed);
-        let Some(mut waiting) = self.begin(meter) else { return false };
+        let mut waiting = self.begin(meter)?;
         let mut weights = self.weights.clone();
         let until_settled = self.order.len() as u64;
         let mut forced = 0;
@@ -421,7 +438,7 @@ impl Packer for Ejection {
                 weights[body] += 1 + self.weights[body] / self.growth;
                 let Some(mut ejected) = self.force(body, &weights) else {
                     self.floor = self.limit + self.align;
-                    return false;
+                    return None;
                 };
                 ejected.sort_by_key(|&other| std::cmp::Reverse(self.weights[other]));
                 for other in ejected {
@@ -438,30 +455,15 @@ impl Packer for Ejection {
                 }
             }
             if meter.is_over(self.nodes()) {
-                return false;
+                return None;
             }
         }
         self.packed = Some(self.strip.offsets.clone());
-        true
+        Some((self.height(), self.offsets()))
     }
 
     fn floor(&self) -> u64 {
         self.floor.unsigned_abs()
-    }
-
-    fn height(&self) -> u64 {
-        let offsets = self.strip.offsets.iter().map(|offset| offset.unwrap_or(0));
-        let tops = offsets.zip(&self.strip.items);
-        let tops = tops.map(|(offset, item)| offset + self.strip.aligned(item.size));
-        tops.max().unwrap_or(0).unsigned_abs()
-    }
-
-    fn offsets(&self) -> Vec<u64> {
-        let mut offsets = vec![0; self.numbers.len()];
-        for (&number, offset) in self.numbers.iter().zip(&self.strip.offsets) {
-            offsets[number] = offset.unwrap_or(0).unsigned_abs();
-        }
-        offsets
     }
 }
 

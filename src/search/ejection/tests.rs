@@ -41,11 +41,11 @@ fn packed_bodies_lie_apart_below_the_limit_at_aligned_offsets() {
         let inst = instance(&random_problem(random)?);
         let Some(mut ejection) = Ejection::new(&inst) else { return Ok(()) };
         let limit = inst.bound() + random.int_in_range(0..=3)? * inst.align;
-        if ejection.pack_alone(limit, random.int_in_range(0..=9)?, 100) {
+        let seed = random.int_in_range(0..=9)?;
+        if let Some((height, offsets)) = ejection.pack_alone(limit, seed, 100) {
             packed += 1;
-            let offsets = ejection.offsets();
-            check_places(&inst, ejection.height(), &offsets);
-            assert!((inst.bound()..=limit).contains(&ejection.height()));
+            check_places(&inst, height, &offsets);
+            assert!((inst.bound()..=limit).contains(&height));
             assert!(offsets.iter().all(|offset| offset.is_multiple_of(inst.align)));
             staircases += inst.staircases.len();
         }
@@ -61,10 +61,8 @@ fn an_attempt_begins_with_the_last_packing() {
     arbtest::arbtest(|random| {
         let inst = instance(&random_problem(random)?);
         let Some(mut ejection) = Ejection::new(&inst) else { return Ok(()) };
-        if ejection.pack_alone(inst.bound() * 2, 0, 100) {
-            let (height, offsets) = (ejection.height(), ejection.offsets());
-            assert!(ejection.pack_alone(height, 1, 1));
-            assert_eq!(ejection.offsets(), offsets);
+        if let Some((height, offsets)) = ejection.pack_alone(inst.bound() * 2, 0, 100) {
+            assert_eq!(ejection.pack_alone(height, 1, 1), Some((height, offsets)));
             packed += usize::from(height > inst.bound());
         }
         Ok(())
@@ -155,12 +153,12 @@ fn a_limit_below_the_only_place_of_a_body_is_not_tried_again() {
     let inst = Instance::of_outlines(&bodies, 1, false);
     let mut ejection = Ejection::new(&inst).unwrap();
     assert_eq!((inst.bound(), ejection.floor()), (9, 7));
-    assert!(!ejection.pack_alone(9, 0, 1000));
+    assert_eq!(ejection.pack_alone(9, 0, 1000), None);
     assert_eq!(ejection.floor(), 10);
     let before = ejection.nodes();
-    assert!(!ejection.pack_alone(9, 0, 1000));
+    assert_eq!(ejection.pack_alone(9, 0, 1000), None);
     assert_eq!(ejection.nodes(), before + 1);
-    assert!(ejection.pack_alone(10, 0, 1000));
+    assert!(ejection.pack_alone(10, 0, 1000).is_some());
     // No lower limit is tried.
     let attempts = Attempts { levels: &LEVELS, share: 1000, enough: 0 };
     let before = ejection.nodes();
