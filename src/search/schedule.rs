@@ -20,6 +20,31 @@ use crate::search::{
     sizes::{HUGE, LARGE, MAX_COVERED, MEDIUM, SMALL},
 };
 
+/// When a row runs.
+type When = fn(&Turn<'_>) -> bool;
+/// The share of a row.
+type Nodes = fn(&Turn<'_>) -> Share;
+
+/// A row of the limit schedule.
+const fn limits(when: When, share: Nodes) -> Row {
+    Row { stage: Stage::LimitSchedule, engine: |_| Box::new(LimitSchedule), when, share }
+}
+
+/// A row of guided search.
+const fn guided(when: When, share: Nodes) -> Row {
+    Row { stage: Stage::Guided, engine: |_| Box::new(Guide), when, share }
+}
+
+/// A row of ejection.
+const fn ejection(when: When, share: Nodes) -> Row {
+    Row { stage: Stage::Ejection, engine: |inst| Box::new(Ejection::new(inst)), when, share }
+}
+
+/// A row of the repair of pins.
+const fn pin_repair(when: When, share: Nodes) -> Row {
+    Row { stage: Stage::PinRepair, engine: |inst| Box::new(PinRepair::new(inst)), when, share }
+}
+
 /// Contraction first: it finds most perfect packings in a small part of the effort, and more nodes seldom find others.
 pub const FIRST: Schedule = Schedule {
     in_turns: false,
@@ -39,11 +64,9 @@ pub const FIRST: Schedule = Schedule {
 pub const IN_TURNS: Schedule = Schedule {
     in_turns: true,
     rows: &[
-        Row {
-            stage: Stage::LimitSchedule,
-            engine: |_| Box::new(LimitSchedule),
-            when: |_| true,
-            share: |turn| {
+        limits(
+            |_| true,
+            |turn| {
                 let first = match turn {
                     _ if turn.has_staircases() => 10_000,
                     // Problem J of MiniMalloc's benchmarks needs nearly all of the default effort for its cores.
@@ -53,18 +76,11 @@ pub const IN_TURNS: Schedule = Schedule {
                 };
                 Share::of(turn.left().min(turn.growing(first, LONGER)))
             },
-        },
-        Row {
-            stage: Stage::Guided,
-            engine: |_| Box::new(Guide),
-            when: is_guided_first,
-            share: |turn| Share::of(turn.effort),
-        },
-        Row {
-            stage: Stage::Ejection,
-            engine: |inst| Box::new(Ejection::new(inst)),
-            when: |_| true,
-            share: |turn| {
+        ),
+        guided(is_guided_first, |turn| Share::of(turn.effort)),
+        ejection(
+            |_| true,
+            |turn| {
                 let is_on_top = turn.is_default && turn.number == 0;
                 let on_top = |most| if is_on_top { most } else { 0 };
                 if turn.has_staircases() {
@@ -75,13 +91,11 @@ pub const IN_TURNS: Schedule = Schedule {
                     Share::of(turn.left() / 16).on_top(on_top(500_000))
                 }
             },
-        },
-        Row {
-            stage: Stage::Guided,
-            engine: |_| Box::new(Guide),
-            when: |turn| !turn.has_staircases(),
-            share: |turn| Share::of(turn.growing(40_000_000, LONGER).min(turn.left() / 4 * 3)),
-        },
+        ),
+        guided(
+            |turn| !turn.has_staircases(),
+            |turn| Share::of(turn.growing(40_000_000, LONGER).min(turn.left() / 4 * 3)),
+        ),
     ],
 };
 
@@ -95,83 +109,40 @@ fn is_guided_first(turn: &Turn<'_>) -> bool {
 }
 
 /// The limit schedule alone, also for the cores of a problem.
-pub const LIMITS_ALONE: Schedule = Schedule {
-    in_turns: false,
-    rows: &[Row {
-        stage: Stage::LimitSchedule,
-        engine: |_| Box::new(LimitSchedule),
-        when: |_| true,
-        share: |turn| Share::of(turn.left()),
-    }],
-};
+pub const LIMITS_ALONE: Schedule =
+    Schedule { in_turns: false, rows: &[limits(|_| true, |turn| Share::of(turn.left()))] };
 
 /// All chains of a problem of many, after its first cores.
 pub const BETWEEN_CORES: Schedule = Schedule {
     in_turns: false,
-    rows: &[Row {
-        stage: Stage::Ejection,
-        engine: |inst| Box::new(Ejection::new(inst)),
-        when: |_| true,
-        share: |turn| {
+    rows: &[ejection(
+        |_| true,
+        |turn| {
             let on_top = if turn.is_default { MAX_ON_TOP } else { 0 };
             Share::of((turn.effort / 2).min(80_000_000)).on_top(on_top)
         },
-    }],
+    )],
 };
 
 /// One pool with pins and reserved ranges. A larger effort than the usual one begins with the same shares.
 pub const AROUND_PINS: Schedule = Schedule {
     in_turns: false,
     rows: &[
-        Row {
-            stage: Stage::LimitSchedule,
-            engine: |_| Box::new(LimitSchedule),
-            when: is_searched,
-            share: |turn| Share::of(turn.usual.min(20_000)),
-        },
-        Row {
-            stage: Stage::PinRepair,
-            engine: |inst| Box::new(PinRepair::new(inst)),
-            when: is_searched,
+        limits(is_searched, |turn| Share::of(turn.usual.min(20_000))),
+        pin_repair(
+            is_searched,
             // A quarter of a small effort, a sixteenth of a large one; 200 000 nodes are often enough.
-            share: |turn| Share::of((turn.usual / 4).min(200_000).max(turn.usual / 16)),
-        },
-        Row {
-            stage: Stage::LimitSchedule,
-            engine: |_| Box::new(LimitSchedule),
-            when: is_searched,
-            share: |turn| Share::of(turn.usual.saturating_sub(turn.spent)),
-        },
-        Row {
-            stage: Stage::PinRepair,
-            engine: |inst| Box::new(PinRepair::new(inst)),
-            when: is_searched,
-            share: |turn| Share::of(turn.usual / 2),
-        },
-        Row {
-            stage: Stage::Guided,
-            engine: |_| Box::new(Guide),
-            when: is_searched,
-            share: |turn| Share::of(turn.usual / 2),
-        },
-        Row {
-            stage: Stage::Ejection,
-            engine: |inst| Box::new(Ejection::new(inst)),
-            when: is_searched,
-            share: |turn| Share::of(turn.usual / 4 + MAX_ON_TOP),
-        },
-        Row {
-            stage: Stage::LimitSchedule,
-            engine: |_| Box::new(LimitSchedule),
-            when: is_searched,
-            share: |turn| Share::of(turn.left()),
-        },
-        Row {
-            stage: Stage::Ejection,
-            engine: |inst| Box::new(Ejection::new(inst)),
-            when: |turn| !is_searched(turn),
-            share: |turn| Share::of(turn.effort.saturating_add(MAX_ON_TOP)),
-        },
+            |turn| Share::of((turn.usual / 4).min(200_000).max(turn.usual / 16)),
+        ),
+        limits(is_searched, |turn| Share::of(turn.usual.saturating_sub(turn.spent))),
+        pin_repair(is_searched, |turn| Share::of(turn.usual / 2)),
+        guided(is_searched, |turn| Share::of(turn.usual / 2)),
+        ejection(is_searched, |turn| Share::of(turn.usual / 4 + MAX_ON_TOP)),
+        limits(is_searched, |turn| Share::of(turn.left())),
+        ejection(
+            |turn| !is_searched(turn),
+            |turn| Share::of(turn.effort.saturating_add(MAX_ON_TOP)),
+        ),
     ],
 };
 
