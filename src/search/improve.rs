@@ -4,10 +4,10 @@ use crate::{
     Limits,
     search::{
         Stage,
-        control::limit_schedule::FirstDescent,
+        control::limit_schedule,
         cores::{node_weight, search_cores},
         effort::SHORT,
-        engine::{Engine, Share, Turn},
+        engine::Turn,
         schedule::{FIRST, IN_TURNS, LIMITS_ALONE},
         sizes::{LONG, SMALL},
         solution::Solution,
@@ -70,6 +70,9 @@ fn first_descent(search: &mut Search<'_, '_>, inst: &Instance, most: u64) -> u64
     if search.solution.is_near() || !has_stage || most == 0 || inst.bodies() < SMALL {
         return 0;
     }
-    let share = Share::of(SHORT.min(most));
-    search.improve(inst, 1, |packing, monitor| FirstDescent.run(packing, share, monitor))
+    search.improve(inst, 1, |packing, monitor| {
+        packing.search(SHORT.min(most), monitor, |incumbent, meter| {
+            limit_schedule::first_descent(inst, incumbent, meter)
+        })
+    })
 }

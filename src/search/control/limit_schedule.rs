@@ -45,17 +45,6 @@ impl Engine for LimitSchedule {
     }
 }
 
-/// Packs all bodies below limits in the middle of the gap.
-pub struct FirstDescent;
-
-impl Engine for FirstDescent {
-    fn run(&mut self, packing: &mut Packing<'_>, share: Share, monitor: &mut Monitor<'_>) -> u64 {
-        let inst = packing.inst();
-        packing
-            .search(share.all(), monitor, |incumbent, meter| first_descent(inst, incumbent, meter))
-    }
-}
-
 /// Improves the packing and the bound of the incumbent until they meet; returns the number of nodes. Thread 0, the
 /// first, uses only its own results; other threads also continue from results that others record.
 fn tighten(inst: &Instance, thread: u64, incumbent: &Incumbent, meter: &mut Meter<'_>) -> u64 {
@@ -104,7 +93,7 @@ fn tighten(inst: &Instance, thread: u64, incumbent: &Incumbent, meter: &mut Mete
 
 /// Packs everything below lower and lower limits in the middle of the gap, each for a few rounds: the best packing of a
 /// short search is seldom near the bound. Proves nothing. Returns the nodes.
-fn first_descent(inst: &Instance, incumbent: &Incumbent, meter: &mut Meter<'_>) -> u64 {
+pub fn first_descent(inst: &Instance, incumbent: &Incumbent, meter: &mut Meter<'_>) -> u64 {
     let Snapshot { bound, mut best } = incumbent.snapshot();
     let mut rounds = Restarts::new(inst, 0);
     let (levels, mut level) = (&LEVELS[2..], 0);
