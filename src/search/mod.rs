@@ -41,7 +41,7 @@
 //! | `pools` | pools and offsets of constrained problems |
 //! | `sizes`, `effort` | where the search changes its method; the count of nodes, the ends of a search |
 //! | `random` | pseudo-random numbers |
-//! | `ranges` | ranges of offsets at which bodies clash |
+//! | `ranges` | the offsets that a body may have, and ranges at which bodies clash |
 
 pub mod best;
 pub(crate) mod branching;

@@ -1,6 +1,25 @@
-//! Ranges of offsets at which bodies clash, with both ends excluded.
+//! The offsets that bodies may have, and ranges of offsets at which they clash.
 
-/// Sorts ranges, and merges those that have offsets in common.
+/// The offsets that a body may have: `residue` modulo `modulus`.
+#[derive(Clone, Copy, Debug)]
+pub struct Grid {
+    pub modulus: i64,
+    pub residue: i64,
+}
+
+impl Grid {
+    /// The lowest allowed offset that is not below `offset`.
+    pub fn round_up(self, offset: i64) -> i64 {
+        offset + (self.residue - offset).rem_euclid(self.modulus)
+    }
+
+    /// The highest allowed offset that is not above `offset`.
+    pub fn round_down(self, offset: i64) -> i64 {
+        offset - (offset - self.residue).rem_euclid(self.modulus)
+    }
+}
+
+/// Sorts ranges, with both ends excluded, and merges those that have offsets in common.
 pub fn merge(ranges: &mut Vec<(i64, i64)>) {
     ranges.sort_unstable();
     ranges.dedup_by(|next, last| {

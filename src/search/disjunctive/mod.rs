@@ -28,6 +28,7 @@ use pairs::{Gap, pairs};
 use crate::search::{
     control::meter::Meter,
     effort::{PROBE, UNIT, Verdict, weigh},
+    ranges::Grid,
     state::instance::{Fixed, Instance, Part},
 };
 
@@ -58,26 +59,6 @@ struct Choice {
     parts: [Open; 2],
 }
 
-/// The offsets that a body may have: `residue` modulo `modulus`, or only `fixed`.
-#[derive(Clone, Copy, Debug)]
-pub struct OffsetDomain {
-    pub modulus: i64,
-    pub residue: i64,
-    pub fixed: Option<i64>,
-}
-
-impl OffsetDomain {
-    /// The lowest allowed offset that is not below `offset`.
-    fn round_up(self, offset: i64) -> i64 {
-        offset + (self.residue - offset).rem_euclid(self.modulus)
-    }
-
-    /// The highest allowed offset that is not above `offset`.
-    fn round_down(self, offset: i64) -> i64 {
-        offset - (offset - self.residue).rem_euclid(self.modulus)
-    }
-}
-
 /// A body on a section: where it must lie, and its size.
 struct Inside {
     from: i64,
@@ -89,8 +70,8 @@ struct Inside {
 pub struct Disjunctive {
     /// By body: the end of its highest part.
     tops: Vec<i64>,
-    /// By body.
-    offered: Vec<OffsetDomain>,
+    /// By body: the offsets that it may have, or the only one.
+    offered: Vec<(Grid, Option<i64>)>,
     /// The longest sequence of pairs, each lifting a body of the next, without a positive cycle. In a
     /// longer sequence, a body repeats with the same residue, and the lifting would go on for ever.
     most_steps: usize,
@@ -155,10 +136,9 @@ impl Disjunctive {
             tops.push(top);
         }
         let pairs = pairs(&sections, tops.len(), align)?;
-        let mut offered =
-            vec![OffsetDomain { modulus: align, residue: 0, fixed: None }; tops.len()];
+        let mut offered = vec![(Grid { modulus: align, residue: 0 }, None); tops.len()];
         for &Fixed { body, offset } in &inst.fixed {
-            offered[body as usize].fixed = Some(i64::try_from(offset).ok()?);
+            offered[body as usize].1 = Some(i64::try_from(offset).ok()?);
         }
         Some(Self::of_pairs(tops, offered, pairs, sections, spans))
     }
@@ -167,7 +147,7 @@ impl Disjunctive {
     /// be empty; they only help to refute more.
     pub fn of_pairs(
         tops: Vec<i64>,
-        offered: Vec<OffsetDomain>,
+        offered: Vec<(Grid, Option<i64>)>,
         pairs: Vec<Pair>,
         sections: Vec<Vec<Interval>>,
         spans: Vec<Range<usize>>,
@@ -179,7 +159,7 @@ impl Disjunctive {
             }
         }
         let bodies = tops.len();
-        let moduli = || offered.iter().map(|offered| offered.modulus);
+        let moduli = || offered.iter().map(|(grid, _)| grid.modulus);
         let remainders = moduli().max().unwrap_or(1) / moduli().min().unwrap_or(1);
         let remainders = usize::try_from(remainders).unwrap_or(usize::MAX);
         Self {
@@ -228,12 +208,12 @@ impl Disjunctive {
         self.open.clear();
         self.open
             .extend(self.pairs.iter().map(|pair| Open { first: 0, last: pair.gaps.len() - 1 }));
-        for (body, &offered) in self.offered.iter().enumerate() {
+        for (body, &(grid, fixed)) in self.offered.iter().enumerate() {
             let highest = limit - self.tops[body];
-            (self.low[body], self.high[body]) = match offered.fixed {
+            (self.low[body], self.high[body]) = match fixed {
                 Some(fixed) if fixed <= highest => (fixed, fixed),
                 Some(_) => return Verdict::Refuted,
-                None => (offered.round_up(0), offered.round_down(highest)),
+                None => (grid.round_up(0), grid.round_down(highest)),
             };
             if self.high[body] < self.low[body] {
                 return Verdict::Refuted;
@@ -364,7 +344,7 @@ impl Disjunctive {
         if low <= self.low[to] {
             return true;
         }
-        let low = self.offered[to].round_up(low);
+        let low = self.offered[to].0.round_up(low);
         self.trail.push(Undo::Low { body: to, low: self.low[to] });
         self.low[to] = low;
         self.steps[to] = self.steps[from] + 1;
@@ -379,7 +359,7 @@ impl Disjunctive {
         if high >= self.high[to] {
             return true;
         }
-        let high = self.offered[to].round_down(high);
+        let high = self.offered[to].0.round_down(high);
         self.trail.push(Undo::High { body: to, high: self.high[to] });
         self.high[to] = high;
         self.change(to);

@@ -6,7 +6,7 @@ use crate::search::{
 
 /// The alignment, which all bodies of an unconstrained problem have.
 fn align(search: &Disjunctive) -> i64 {
-    search.offered[0].modulus
+    search.offered[0].0.modulus
 }
 
 /// Returns whether two bodies are disjoint if the second lies this far above the first.

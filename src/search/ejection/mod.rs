@@ -32,12 +32,12 @@ use crate::{
         engine::{Engine, Share},
         packing::Packing,
         random::Random,
+        ranges::Grid,
         sizes::{LONG, MAX_KEPT, WORK_PER_NODE},
         solution::near,
         state::instance::{Fixed, Instance, Item, Part},
     },
 };
-pub use strip::Grid;
 use strip::{Block, End, SORT_PASSES, Strip};
 
 /// The limits to try, in 64ths of the gap between the bound and the best packing: small steps, because each attempt

@@ -6,7 +6,7 @@ use std::slice;
 
 use crate::search::{
     clashes::{Clash, Clashes},
-    ranges::merge,
+    ranges::{Grid, merge},
     sizes::MAX_KEPT,
     state::instance::{Item, Part},
 };
@@ -42,23 +42,6 @@ impl End {
     }
 }
 
-/// The offsets that a body may lie at: `residue` modulo `modulus`, from `residue` on.
-#[derive(Clone, Copy, Debug)]
-pub struct Grid {
-    pub modulus: i64,
-    pub residue: i64,
-}
-
-impl Grid {
-    fn round_down(self, offset: i64) -> i64 {
-        offset - (offset - self.residue).rem_euclid(self.modulus)
-    }
-
-    fn round_up(self, offset: i64) -> i64 {
-        -Self { residue: -self.residue, ..self }.round_down(-offset)
-    }
-}
-
 /// The result of the last [`Strip::look_at`]: the blocks of its body.
 #[derive(Default)]
 struct Look {
@@ -77,7 +60,7 @@ pub struct Strip {
     /// The parts of each body that is more than a rectangle; no parts for all others.
     parts: Vec<Vec<Part>>,
     align: i64,
-    /// By body: its offsets, unless all are the multiples of the alignment.
+    /// By body: its offsets, from the residue on, unless all are the multiples of the alignment.
     grids: Vec<Grid>,
     /// For every [`STRIDE`]th body, the earlier bodies that are alive at its first section.
     alive: Vec<Vec<u32>>,

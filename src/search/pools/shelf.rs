@@ -9,10 +9,11 @@ use crate::{
     monitor::Monitor,
     search::{
         control::meter::Meter,
-        disjunctive::{self, Disjunctive, FAR, OffsetDomain, Pair},
+        disjunctive::{self, Disjunctive, FAR, Pair},
         effort::Verdict,
         pool_instance::{OverlapFinder, PoolInstance},
         pools::bins::Bin,
+        ranges::Grid,
     },
 };
 
@@ -183,7 +184,7 @@ fn pack(
             None => None,
         };
         tops.push(whole(body.extent)?);
-        offered.push(OffsetDomain { modulus, residue, fixed });
+        offered.push((Grid { modulus, residue }, fixed));
     }
     let mut pairs = Vec::new();
     for (b, &second) in bodies.iter().enumerate() {
@@ -202,7 +203,7 @@ fn pack(
         // Reserved bytes may lie above the limit.
         let at = tops.len();
         tops.push(i64::MIN / 4);
-        offered.push(OffsetDomain { modulus: 1, residue: 0, fixed: Some(start) });
+        offered.push((Grid { modulus: 1, residue: 0 }, Some(start)));
         for (a, &body) in bodies.iter().enumerate() {
             let reach = |&(chunk, low): &(_, Bytes)| {
                 let (low, size) = (low.cast_signed(), instance.problem.padded_size(chunk));
