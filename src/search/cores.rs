@@ -61,7 +61,7 @@ pub fn search_cores(search: &mut Search<'_, '_>, inst: &Instance, nodes: u64, gi
         return;
     }
     if !search.solution.is_near() {
-        let orders = search.greedy.more_orders();
+        let (_, orders) = search.greedy.orders();
         search.pack(orders, search.solution.lower_bound);
         if search.monitor.must_stop() {
             return;

@@ -113,21 +113,14 @@ impl<'a> Greedy<'a> {
         Self { problem, bodies, occupancy, work: 0 }
     }
 
-    /// The keys of the orders to try, the most promising one first.
-    pub(super) fn orders(&self) -> &'static [Key] {
-        self.split_orders().0
-    }
-
-    /// The other orders of many bodies, to try if a short search does not help.
-    pub(super) fn more_orders(&self) -> &'static [Key] {
-        self.split_orders().1
-    }
-
-    fn split_orders(&self) -> (&'static [Key], &'static [Key]) {
+    /// The keys of the orders to try, the most promising one first, and the other orders of many bodies, to try if a
+    /// short search does not help.
+    pub(super) fn orders(&self) -> (&'static [Key], &'static [Key]) {
         KEYS.split_at(if self.bodies.len() > LARGE { 2 } else { KEYS.len() })
     }
 
-    /// Packs all bodies in an order, below a limit. `None` if a body ends at the limit or above it.
+    /// Keeps some offsets, given by body, and places the other bodies around them in an order, below a limit; returns
+    /// the offsets by body. `None` if a body ends at the limit or above it.
     ///
     /// # Errors
     ///
@@ -135,22 +128,11 @@ impl<'a> Greedy<'a> {
     pub(super) fn pack(
         &mut self,
         key: Key,
+        kept: &[Option<Bytes>],
         below: Bytes,
         budget: &mut Budget<'_>,
-    ) -> Result<Option<Layout>, Stop> {
-        let bases = self.place(&self.order(key), &[], below, budget)?;
-        Ok(bases.map(|bases| self.layout(&bases)))
-    }
-
-    /// Keeps some offsets, given by body, and places the others around them in an order; returns the
-    /// offsets by body. It fails as [`pack`](Self::pack) does; `None` if a body ends above 64 bits.
-    pub(super) fn pack_around(
-        &mut self,
-        key: Key,
-        kept: &[Option<Bytes>],
-        budget: &mut Budget<'_>,
     ) -> Result<Option<Vec<Bytes>>, Stop> {
-        self.place(&self.order(key), kept, Bytes::MAX, budget)
+        self.place(&self.order(key), kept, below, budget)
     }
 
     /// The highest aligned end of the first bodies, with these offsets.
@@ -185,7 +167,7 @@ impl<'a> Greedy<'a> {
         orders.iter().map_while(move |&key| {
             let budget = quick.take().unwrap_or_else(|| budget.clone());
             let mut budget = budget.at_most(MAX_WORK);
-            let bases = self.pack_around(key, &around, &mut budget).ok().flatten()?;
+            let bases = self.pack(key, &around, Bytes::MAX, &mut budget).ok().flatten()?;
             Some(self.layout(&bases))
         })
     }
@@ -200,7 +182,8 @@ impl<'a> Greedy<'a> {
         Some(self.layout(&bases))
     }
 
-    fn layout(&self, bases: &[Bytes]) -> Layout {
+    /// The layout of these offsets, given by body.
+    pub(super) fn layout(&self, bases: &[Bytes]) -> Layout {
         let mut by_root = vec![0; self.problem.len()];
         for (body, &base) in self.bodies.iter().zip(bases) {
             by_root[body.root.index()] = base;
@@ -214,8 +197,8 @@ impl<'a> Greedy<'a> {
         order
     }
 
-    /// Places each body at its lowest free offset, or, before all others, where it is kept; returns the
-    /// offsets by body, as [`pack`](Self::pack) does.
+    /// Places each body at its lowest free offset, or, before all others, where it is kept; otherwise as
+    /// [`pack`](Self::pack).
     fn place(
         &mut self,
         order: &[usize],
@@ -253,7 +236,8 @@ mod tests {
     use crate::search::samples::random_problem;
 
     fn packed(greedy: &mut Greedy<'_>, key: Key) -> Layout {
-        greedy.pack(key, Bytes::MAX, &mut Budget::default()).unwrap().unwrap()
+        let bases = greedy.pack(key, &[], Bytes::MAX, &mut Budget::default()).unwrap().unwrap();
+        greedy.layout(&bases)
     }
 
     /// The bytes alive in a step.
@@ -271,9 +255,8 @@ mod tests {
                 problem.chunk(at..at + 1, 1);
             }
             let problem = problem.build().unwrap();
-            let greedy = Greedy::new(&problem);
-            assert_eq!(greedy.orders().len(), orders);
-            assert_eq!(greedy.more_orders().len(), KEYS.len() - orders);
+            let (first, others) = Greedy::new(&problem).orders();
+            assert_eq!([first.len(), others.len()], [orders, KEYS.len() - orders]);
         }
     }
 
@@ -316,7 +299,7 @@ mod tests {
         arbtest::arbtest(|random| {
             let problem = random_problem(random)?;
             let mut greedy = Greedy::new(&problem);
-            for &key in greedy.orders() {
+            for &key in greedy.orders().0 {
                 let mut order: Vec<&Body> = greedy.bodies.iter().collect();
                 order.sort_by_key(|body| std::cmp::Reverse(key(body)));
                 let order: Vec<ChunkId> = order.into_iter().map(|body| body.root).collect();
@@ -359,7 +342,7 @@ mod tests {
             }
             let problem = problem.build().unwrap();
             let mut greedy = Greedy::new(&problem);
-            for &key in greedy.orders() {
+            for &key in greedy.orders().0 {
                 let packed = packed(&mut greedy, key);
                 let round_up = random.int_in_range(1..=9)?;
                 let settled = greedy.settle(|root| packed.offset(root) * round_up).unwrap();
@@ -383,19 +366,19 @@ mod tests {
         }
         let problem = problem.build().unwrap();
         let mut greedy = Greedy::new(&problem);
-        let key = greedy.orders()[0];
+        let key = greedy.orders().0[0];
         let packing = packed(&mut greedy, key);
         let work = greedy.work;
         let mut within = |work| {
             let mut budget = Budget::default().at_most(work);
-            greedy.pack(key, Bytes::MAX, &mut budget)
+            greedy.pack(key, &[], Bytes::MAX, &mut budget)
         };
-        assert_eq!(within(work), Ok(Some(packing)));
+        assert_eq!(within(work), Ok(Some(packing.offsets)));
         assert_eq!(within(work - 1), Err(Stop::OutOfWork));
         assert_eq!(within(WORK_PER_NODE as u64), Err(Stop::OutOfWork));
         let cancel = AtomicBool::new(true);
         let mut budget = Budget::until(None, Some(&cancel));
-        assert_eq!(greedy.pack(key, Bytes::MAX, &mut budget), Err(Stop::Cancelled));
+        assert_eq!(greedy.pack(key, &[], Bytes::MAX, &mut budget), Err(Stop::Cancelled));
     }
 
     #[test]
@@ -406,12 +389,12 @@ mod tests {
         }
         let problem = problem.build().unwrap();
         let mut greedy = Greedy::new(&problem);
-        for &key in greedy.orders() {
+        for &key in greedy.orders().0 {
             let packing = packed(&mut greedy, key);
             let pool = packing.pool_size(&problem);
             let before = greedy.work;
-            let mut below = |limit| greedy.pack(key, limit, &mut Budget::default()).unwrap();
-            assert_eq!([pool + 1, pool, 1].map(&mut below), [Some(packing), None, None]);
+            let mut below = |limit| greedy.pack(key, &[], limit, &mut Budget::default()).unwrap();
+            assert_eq!([pool + 1, pool, 1].map(&mut below), [Some(packing.offsets), None, None]);
             assert!(greedy.work > before);
         }
     }
@@ -425,7 +408,7 @@ mod tests {
         }
         let problem = problem.build().unwrap();
         let mut greedy = Greedy::new(&problem);
-        let key = greedy.orders()[0];
+        let key = greedy.orders().0[0];
         let packing = packed(&mut greedy, key);
         for kept in [problem.len(), 10] {
             let kept = problem.ids().take(kept).map(|id| (id, packing.offsets[id.index()]));

@@ -165,7 +165,7 @@ pub(super) fn search(
         && let Some(greedy) = Greedy::within(problem, solution, monitor)
     {
         let before = solution.pool_size;
-        let orders = greedy.orders();
+        let (orders, _) = greedy.orders();
         let mut search = Search { problem, greedy, solution, monitor };
         search.pack(orders, enough);
         if search.solution.pool_size < before && search.solution.pool_size > enough {

@@ -172,7 +172,7 @@ impl PeakRepair<'_> {
         let kept: Vec<Option<Bytes>> = part.moved.iter().map(|_| None).chain(fixed).collect();
         let moved = part.moved.len();
         let old: Vec<Bytes> = roots.iter().map(|root| self.bases[root.index()]).collect();
-        let orders = greedy.orders();
+        let (orders, _) = greedy.orders();
         let lowest = greedy.top(&old[..moved]);
         let mut best = Best { greedy, moved, lowest, bases: None };
         self.try_orders(orders, &kept, &mut best);
@@ -219,7 +219,7 @@ impl PeakRepair<'_> {
             if best.lowest <= self.target {
                 break;
             }
-            let packed = best.greedy.pack_around(key, kept, &mut self.budget);
+            let packed = best.greedy.pack(key, kept, Bytes::MAX, &mut self.budget);
             let Ok(Some(bases)) = packed else { break };
             let top = best.greedy.top(&bases[..best.moved]);
             if top < best.lowest {

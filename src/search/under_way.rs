@@ -38,8 +38,8 @@ impl Search<'_, '_> {
             if pool_size <= enough || monitor.stop(0, lower_bound, pool_size) {
                 break;
             }
-            match greedy.pack(key, pool_size, &mut budget) {
-                Ok(Some(packing)) => _ = solution.improve(problem, packing),
+            match greedy.pack(key, &[], pool_size, &mut budget) {
+                Ok(Some(bases)) => _ = solution.improve(problem, greedy.layout(&bases)),
                 Ok(None) => {}
                 Err(_) => break,
             }
