@@ -17,16 +17,12 @@ use crate::search::{
     sizes::{LONG, MAX_WORK},
     solution::Solution,
 };
-use crate::{Bytes, Limits, Problem, Step, budget::Budget, monitor::Monitor, problem::ChunkId};
-
-/// The outline of a chain.
-#[derive(Clone, Copy)]
-struct Outline {
-    root: ChunkId,
-    begin: Step,
-    end: Step,
-    high: Bytes,
-}
+use crate::{
+    Bytes, Limits, Problem, Step,
+    budget::Budget,
+    monitor::Monitor,
+    problem::{ChunkId, Segment},
+};
 
 /// Chains to repack together. They share no step with the chains that move in other parts.
 #[derive(Default)]
@@ -42,8 +38,8 @@ struct Part {
 struct PeakRepair<'a> {
     problem: &'a Problem,
     live: LiveMaxima,
-    /// The chains with bytes, by begin.
-    outlines: Vec<Outline>,
+    /// The bounding boxes of the chains with bytes, by begin.
+    outlines: Vec<Segment>,
     /// The offsets of roots, by chunk.
     bases: Vec<Bytes>,
     /// The size of the pool to reach, in bytes.
@@ -82,12 +78,11 @@ fn repair_peaks(
 ) {
     let outline = |root| {
         let outline = problem.bounding_box(root);
-        let high = problem.align_up(outline.high);
-        Outline { root, begin: outline.begin, end: outline.end, high }
+        Segment { high: problem.align_up(outline.high), ..outline }
     };
-    let mut outlines: Vec<Outline> = problem.roots().map(outline).collect();
+    let mut outlines: Vec<Segment> = problem.roots().map(outline).collect();
     outlines.retain(|outline| outline.high > 0);
-    outlines.sort_unstable_by_key(|outline| (outline.begin, outline.root));
+    outlines.sort_unstable_by_key(|outline| (outline.begin, outline.chunk));
     if monitor.must_stop() {
         return;
     }
@@ -127,7 +122,7 @@ impl PeakRepair<'_> {
     /// are too large.
     fn parts(&self, rings: u64) -> Option<Vec<Part>> {
         let above =
-            |outline: &&Outline| self.bases[outline.root.index()] + outline.high > self.target;
+            |outline: &&Segment| self.bases[outline.chunk.index()] + outline.high > self.target;
         let mut windows = lives(self.outlines.iter().filter(above));
         let inner = windows.clone();
         for _ in 1..rings {
@@ -143,10 +138,10 @@ impl PeakRepair<'_> {
             let windows = outer[first..].iter().take_while(|window| window.start < outline.end);
             for (part, _) in parts[first..].iter_mut().zip(windows) {
                 if is_moved {
-                    part.moved.push(outline.root);
+                    part.moved.push(outline.chunk);
                     part.inner.push(touches(outline, &inner));
                 } else {
-                    part.fixed.push(outline.root);
+                    part.fixed.push(outline.chunk);
                 }
                 shared += 1;
             }
@@ -160,7 +155,7 @@ impl PeakRepair<'_> {
     }
 
     /// The chains that live in one of the windows.
-    fn touching<'w>(&'w self, windows: &'w [Range<Step>]) -> impl Iterator<Item = &'w Outline> {
+    fn touching<'w>(&'w self, windows: &'w [Range<Step>]) -> impl Iterator<Item = &'w Segment> {
         self.outlines.iter().filter(|outline| touches(outline, windows))
     }
 
@@ -240,13 +235,13 @@ struct Best<'a> {
 }
 
 /// Returns whether a chain lives in one of the windows, which are ascending.
-fn touches(outline: &Outline, windows: &[Range<Step>]) -> bool {
+fn touches(outline: &Segment, windows: &[Range<Step>]) -> bool {
     let first = windows.partition_point(|window| window.end <= outline.begin);
     windows.get(first).is_some_and(|window| window.start < outline.end)
 }
 
 /// Merges the lifetimes of chains, sorted by begin, into windows that do not overlap.
-fn lives<'o>(outlines: impl Iterator<Item = &'o Outline>) -> Vec<Range<Step>> {
+fn lives<'o>(outlines: impl Iterator<Item = &'o Segment>) -> Vec<Range<Step>> {
     let mut windows: Vec<Range<Step>> = Vec::new();
     for outline in outlines {
         match windows.last_mut() {
