@@ -98,8 +98,7 @@ mod tests {
             |i| i.size as f64 / f64::from(i.end - i.first),
         ];
         arbtest::arbtest(|random| {
-            let problem = random_problem(random)?;
-            let inst = instance(&problem);
+            let inst = instance(&random_problem(random)?);
             for (round, value) in (0..).zip(values) {
                 let order = order_of(&inst, round);
                 let (staircases, items) = order.split_at(inst.staircases.len());
@@ -120,8 +119,7 @@ mod tests {
         }
         problem.chunk(0..1, 10_000);
         problem.chunk(0..1, 1);
-        let problem = problem.build().unwrap();
-        let inst = instance(&problem);
+        let inst = instance(&problem.build().unwrap());
         let orders = || -> Vec<Vec<u32>> {
             (0..30).step_by(KEYS.len()).map(|round| order_of(&inst, round)).collect()
         };

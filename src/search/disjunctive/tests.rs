@@ -121,8 +121,7 @@ fn pairs_narrow_ranges_exactly_to_their_gaps() {
 #[test]
 fn packings_are_right_and_runs_leave_no_state() {
     arbtest::arbtest(|random| {
-        let problem = random_problem(random)?;
-        let inst = instance(&problem);
+        let inst = instance(&random_problem(random)?);
         let Some(mut search) = Disjunctive::new(&inst) else { return Ok(()) };
         let mut verdicts = Vec::new();
         for limit in inst.bound()..inst.bound() + 6 {
@@ -194,8 +193,7 @@ fn cycles_are_refuted_at_once() {
     problem.overwrite(part, whole, 7);
     problem.chunk(0..2, 3);
     problem.chunk(1..2, 4);
-    let problem = problem.build().unwrap();
-    let inst = instance(&problem);
+    let inst = instance(&problem.build().unwrap());
     let mut search = Disjunctive::new(&inst).unwrap();
     let limit = 1_000_000_000;
     assert_eq!(search.decide(limit, UNIT, &mut Meter::unwatched()), Verdict::Packed);
@@ -218,8 +216,7 @@ fn cycles_are_refuted_at_once() {
 #[test]
 fn a_run_spends_its_nodes() {
     for (chains, first) in [(20, 5 * UNIT), (21, PROBE)] {
-        let problem = interlocking(chains);
-        let inst = instance(&problem);
+        let inst = instance(&interlocking(chains));
         let mut search = Disjunctive::new(&inst).unwrap();
         assert_eq!(search.first_run(5), first);
         for runs in 1..4 {
@@ -239,8 +236,7 @@ fn a_run_spends_its_nodes() {
 
 #[test]
 fn a_search_ends_when_its_caller_ends_it() {
-    let problem = interlocking(9);
-    let inst = instance(&problem);
+    let inst = instance(&interlocking(9));
     let mut search = Disjunctive::new(&inst).unwrap();
     let mut asked = Vec::new();
     let mut caller = |nodes| {

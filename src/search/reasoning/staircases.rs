@@ -82,8 +82,7 @@ mod tests {
     #[test]
     fn a_staircase_lies_as_low_as_it_can() {
         arbtest::arbtest(|random| {
-            let problem = random_problem(random)?;
-            let inst = instance(&problem);
+            let inst = instance(&random_problem(random)?);
             let sky = random_sky(random, &inst)?;
             let survey = Survey::new(0);
             for body in (0u32..).take(inst.bodies()).skip(inst.items.len()) {

@@ -206,8 +206,7 @@ mod tests {
     #[test]
     fn a_rising_floor_stops_at_a_reserved_part() {
         arbtest::arbtest(|random| {
-            let problem = random_problem(random)?;
-            let inst = instance(&problem);
+            let inst = instance(&random_problem(random)?);
             let sky = random_sky(random, &inst)?;
             for x in 0..inst.sections {
                 let to = sky.floor(x) + random.int_in_range(0..=9)?;

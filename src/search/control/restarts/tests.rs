@@ -15,8 +15,7 @@ use crate::{
 /// Neither search waits long for its turn, and the disjunctive one begins.
 #[test]
 fn both_searches_take_turns() {
-    let problem = interlocking(30);
-    let inst = instance(&problem);
+    let inst = instance(&interlocking(30));
     let mut restarts = Restarts::new(&inst, 0);
     let (mut reported, mut last, mut spent) = (Vec::new(), NodeCounts::default(), 0);
     for limit in (inst.bound()..).step_by(60) {

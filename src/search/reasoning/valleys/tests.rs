@@ -26,8 +26,7 @@ fn resting(sky: &Skyline<'_>, v: Valley, body: u32, x: usize) -> Option<u64> {
 #[test]
 fn a_survey_counts_what_lies_inside_a_valley_and_what_may_rest_on_its_floor() {
     arbtest::arbtest(|random| {
-        let problem = random_problem(random)?;
-        let inst = instance(&problem);
+        let inst = instance(&random_problem(random)?);
         let mut valleys = Valleys::new(random_sky(random, &inst)?);
         let mut x = 0;
         while x < inst.sections {
@@ -52,8 +51,7 @@ fn a_survey_counts_what_lies_inside_a_valley_and_what_may_rest_on_its_floor() {
 #[test]
 fn the_section_to_branch_on_does_not_depend_on_the_past() {
     arbtest::arbtest(|random| {
-        let problem = random_problem(random)?;
-        let inst = instance(&problem);
+        let inst = instance(&random_problem(random)?);
         let limit = inst.bound() + random.int_in_range(0..=20)?;
         let mut valleys = Valleys::new(Skyline::new(&inst, limit));
         let mut changes = Vec::new();

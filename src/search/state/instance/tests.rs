@@ -98,8 +98,7 @@ fn chains_whose_bytes_change_are_staircases() {
     // A section of its own for each of the two steps of the staircase.
     problem.chunk(0..1, 2);
     problem.chunk(3..4, 2);
-    let problem = problem.build().unwrap();
-    let inst = instance(&problem);
+    let inst = instance(&problem.build().unwrap());
     assert_eq!(inst.roots.iter().position(|&root| root == large), Some(inst.items.len()));
     assert_eq!((inst.staircases.len(), inst.unit, inst.sections), (1, 2, 2));
     let staircase = inst.staircase(4);

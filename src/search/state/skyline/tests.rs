@@ -62,8 +62,7 @@ fn state(sky: &mut Skyline<'_>) -> impl PartialEq + std::fmt::Debug + use<> {
 #[test]
 fn a_skyline_counts_right_and_undoes_every_change() {
     arbtest::arbtest(|random| {
-        let problem = random_problem(random)?;
-        let inst = instance(&problem);
+        let inst = instance(&random_problem(random)?);
         if inst.sections == 0 {
             return Ok(());
         }
@@ -118,8 +117,7 @@ fn a_floor_rises_no_higher_than_the_lowest_reserved_part() {
     problem.overwrite(part, whole, 4);
     problem.chunk(0..1, 1);
     problem.chunk(2..3, 1);
-    let problem = problem.build().unwrap();
-    let inst = instance(&problem);
+    let inst = instance(&problem.build().unwrap());
     let mut sky = Skyline::new(&inst, 8);
     assert_eq!((inst.sections, inst.items.len(), inst.staircases.len()), (2, 2, 1));
     assert!((0..2).all(|x| sky.fits(x)));
@@ -147,8 +145,7 @@ fn a_fingerprint_depends_on_nothing_outside() {
     problem.chunk(0..1, 2);
     problem.chunk(0..1, 3);
     problem.chunk(1..2, 5);
-    let problem = problem.build().unwrap();
-    let inst = instance(&problem);
+    let inst = instance(&problem.build().unwrap());
     let mut sky = Skyline::new(&inst, 9);
     let (left, right) = (sky.fingerprint(0..1), sky.fingerprint(1..2));
     sky.place(0);
@@ -173,8 +170,7 @@ fn a_fingerprint_distinguishes_all_states_and_nothing_else() {
     }
     problem.chunk(0..1, 5);
     problem.chunk(2..3, 5);
-    let problem = problem.build().unwrap();
-    let inst = instance(&problem);
+    let inst = instance(&problem.build().unwrap());
     assert_eq!((inst.sections, inst.items.len(), inst.staircases.len()), (2, 2, 4));
     let fingerprints = |limit: u64, more: u64| {
         let mut by_state = std::collections::BTreeMap::new();
