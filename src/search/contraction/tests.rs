@@ -1,7 +1,10 @@
 use arbitrary::{Result, Unstructured};
 
 use super::*;
-use crate::{Limits, Observer, Problem, search::samples::instance};
+use crate::{
+    Limits, Observer, Problem,
+    search::samples::{check_places, instance},
+};
 
 /// A rectangle of time and bytes.
 type Tile = (u64, u64, u64, u64);
@@ -42,20 +45,6 @@ fn contraction(inst: &Instance) -> Option<Contraction> {
     Contraction::of(inst, &mut Monitor::new(&Limits::default(), Observer::default()))
 }
 
-/// Returns whether no two bodies share a byte and no body ends above the limit.
-fn is_packing(inst: &Instance, offsets: &[u64], limit: u64) -> bool {
-    let bodies = || inst.items.iter().zip(offsets);
-    bodies().enumerate().all(|(at, (a, low))| {
-        low + a.size <= limit
-            && bodies().take(at).all(|(b, other)| {
-                a.end <= b.first
-                    || b.end <= a.first
-                    || low + a.size <= *other
-                    || other + b.size <= *low
-            })
-    })
-}
-
 #[test]
 fn a_tiling_contracts_to_one_block_and_so_does_one_that_lacks_a_tile() {
     let (mut contracted, mut drawn) = (0, 0);
@@ -70,7 +59,7 @@ fn a_tiling_contracts_to_one_block_and_so_does_one_that_lacks_a_tile() {
         let Some(contraction) = contraction(&inst) else { return Ok(()) };
         if contraction.outer.len() == 1 {
             contracted += 1;
-            assert!(is_packing(&inst, &contraction.offsets(&[0]), inst.bound()));
+            check_places(&inst, inst.bound(), &contraction.offsets(&[0]));
         }
         Ok(())
     })
@@ -94,7 +83,7 @@ fn blocks_hold_packings_of_their_bodies() {
             Some(*offset - item.size)
         };
         let stacked: Vec<u64> = blocks.items.iter().scan(0, above).collect();
-        assert!(is_packing(&inst, &contraction.offsets(&stacked), u64::MAX));
+        check_places(&inst, u64::MAX, &contraction.offsets(&stacked));
         Ok(())
     });
 }
