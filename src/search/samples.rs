@@ -9,7 +9,7 @@ use crate::search::{
     effort::Verdict,
     state::{
         fingerprint::scramble,
-        instance::{Instance, Item, Outline, Span},
+        instance::{Instance, Item, Outline, Part, Span},
         skyline::Skyline,
     },
 };
@@ -142,12 +142,16 @@ pub fn random_change(random: &mut Unstructured<'_>, sky: &Skyline<'_>) -> Result
         return Ok(rests.then_some(Change::Place(id)));
     }
     let offset = random.int_in_range(0..=20)?;
-    let is_free = inst.staircase(id).parts.iter().all(|part| {
+    Ok(is_free(sky, &inst.staircase(id).parts, offset).then_some(Change::Hang(id, offset)))
+}
+
+/// Returns whether the parts of a body at an offset are clear of everything placed.
+pub fn is_free(sky: &Skyline<'_>, parts: &[Part], offset: u64) -> bool {
+    parts.iter().all(|part| {
         let span = part.at(offset);
-        let clear = |x| sky.reserved(x).iter().all(|r| span.high <= r.low || r.high <= span.low);
+        let clear = |x| sky.reserved(x).iter().all(|&other| span.is_clear_of(other));
         part.sections().all(|x| sky.floor(x) <= span.low && clear(x))
-    });
-    Ok(is_free.then_some(Change::Hang(id, offset)))
+    })
 }
 
 /// A skyline with some random changes.

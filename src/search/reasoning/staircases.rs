@@ -77,7 +77,7 @@ impl Survey {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::search::samples::{instance, random_problem, random_sky};
+    use crate::search::samples::{instance, is_free, random_problem, random_sky};
 
     #[test]
     fn a_staircase_lies_as_low_as_it_can() {
@@ -87,15 +87,7 @@ mod tests {
             let survey = Survey::new(0);
             for body in (0u32..).take(inst.bodies()).skip(inst.items.len()) {
                 let parts = &inst.staircase(body).parts;
-                let is_free = |&offset: &u64| {
-                    parts.iter().all(|part| {
-                        part.sections().all(|x| {
-                            let (low, high) = (offset + part.low, offset + part.high);
-                            let clear = |r: &Span| high <= r.low || r.high <= low;
-                            sky.floor(x) <= low && sky.reserved(x).iter().all(clear)
-                        })
-                    })
-                };
+                let is_free = |&offset: &u64| is_free(&sky, parts, offset);
                 let from = random.int_in_range(0..=20)?;
                 let aligned = |offset: &u64| offset.is_multiple_of(inst.align);
                 let lowest = |from: u64| (from..1000).filter(aligned).find(is_free).unwrap();

@@ -1,5 +1,5 @@
 use crate::search::reasoning::valleys::*;
-use crate::search::samples::{apply, instance, random_change, random_problem, random_sky};
+use crate::search::samples::{apply, instance, is_free, random_change, random_problem, random_sky};
 
 /// The offset at which a body rests on the floor of a section, if it can, from the definition.
 fn resting(sky: &Skyline<'_>, v: Valley, body: u32, x: usize) -> Option<u64> {
@@ -13,12 +13,8 @@ fn resting(sky: &Skyline<'_>, v: Valley, body: u32, x: usize) -> Option<u64> {
         (vec![item.part()], (inside && item.sections().contains(&x)).then_some(0)?)
     };
     let offset = v.floor.checked_sub(low)?;
-    let is_free = parts.iter().all(|part| {
-        let span = part.at(offset);
-        let clear = |x| sky.reserved(x).iter().all(|r| span.high <= r.low || r.high <= span.low);
-        part.sections().all(|x| sky.floor(x) <= span.low && clear(x))
-            && (!inst.is_staircase(body) || span.high <= sky.limit())
-    });
+    let is_low = parts.iter().all(|part| part.at(offset).high <= sky.limit());
+    let is_free = is_free(sky, &parts, offset) && (!inst.is_staircase(body) || is_low);
     let stands = is_free && offset.is_multiple_of(inst.align) && !sky.is_placed(body);
     stands.then_some(offset)
 }
