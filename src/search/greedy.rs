@@ -240,6 +240,15 @@ mod tests {
         greedy.layout(&bases)
     }
 
+    /// Chunks of a few bytes, each of which shares a step with the next.
+    fn overlapping(chunks: u64) -> Problem {
+        let mut problem = Problem::builder();
+        for at in 0..chunks {
+            problem.chunk(at..at + 2, 1 + at % 7);
+        }
+        problem.build().unwrap()
+    }
+
     /// The bytes alive in a step.
     fn live(problem: &Problem, step: Step) -> Bytes {
         let segments = problem.roots().flat_map(|root| problem.segments(root));
@@ -360,11 +369,7 @@ mod tests {
 
     #[test]
     fn packing_ends_with_its_budget() {
-        let mut problem = Problem::builder();
-        for at in 0..1000 {
-            problem.chunk(at..at + 2, 1 + at % 7);
-        }
-        let problem = problem.build().unwrap();
+        let problem = overlapping(1000);
         let mut greedy = Greedy::new(&problem);
         let key = greedy.orders().0[0];
         let packing = packed(&mut greedy, key);
@@ -383,11 +388,7 @@ mod tests {
 
     #[test]
     fn packing_gives_up_where_the_pool_is_too_large() {
-        let mut problem = Problem::builder();
-        for at in 0..10 {
-            problem.chunk(at..at + 2, 1 + at % 7);
-        }
-        let problem = problem.build().unwrap();
+        let problem = overlapping(10);
         let mut greedy = Greedy::new(&problem);
         for &key in greedy.orders().0 {
             let packing = packed(&mut greedy, key);
@@ -402,11 +403,7 @@ mod tests {
     /// A search that was stopped still completes what it has found.
     #[test]
     fn a_found_packing_is_completed_although_the_time_is_over() {
-        let mut problem = Problem::builder();
-        for at in 0..1000 {
-            problem.chunk(at..at + 2, 1 + at % 7);
-        }
-        let problem = problem.build().unwrap();
+        let problem = overlapping(1000);
         let mut greedy = Greedy::new(&problem);
         let key = greedy.orders().0[0];
         let packing = packed(&mut greedy, key);
