@@ -256,8 +256,11 @@ fn lives<'o>(outlines: impl Iterator<Item = &'o Segment>) -> Vec<Range<Step>> {
 mod tests {
     use super::*;
     use crate::{
-        Observer, baselines::pushdown, budget::Budget, problem::ProblemBuilder,
-        search::samples::random_problem, verify::verify,
+        Observer,
+        baselines::pushdown,
+        budget::Budget,
+        search::samples::{add_problem, random_problem},
+        verify::verify,
     };
 
     /// Returns the pools before and after.
@@ -278,30 +281,13 @@ mod tests {
         [before, solution.pool_size]
     }
 
-    /// Adds the chunks of a problem from a step on, with links.
-    fn add(long: &mut ProblemBuilder, problem: &Problem, from: Step) {
-        let ids: Vec<ChunkId> = problem
-            .ids()
-            .map(|id| {
-                let chunk = problem.chunk(id);
-                long.chunk(from + chunk.begin..from + chunk.end, chunk.size)
-            })
-            .collect();
-        for id in problem.ids() {
-            if let Some(link) = problem.link(id) {
-                let overwritten = ids[link.overwritten.index()];
-                long.overwrite(ids[id.index()], overwritten, link.offset);
-            }
-        }
-    }
-
     #[test]
     fn a_repaired_packing_is_right_and_never_higher() {
         arbtest::arbtest(|random| {
             let mut long = Problem::builder().alignment(*random.choose(&[1, 4])?);
             let gap = random.int_in_range(0..=12)?;
             for turn in 0..random.int_in_range(1..=12)? {
-                add(&mut long, &random_problem(random)?, turn * gap);
+                add_problem(&mut long, &random_problem(random)?, turn * gap, 0);
             }
             let [before, after] = repaired(&long.build().unwrap(), 100);
             assert!(after <= before);

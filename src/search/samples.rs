@@ -14,9 +14,9 @@ use crate::search::{
     },
 };
 use crate::{
-    Limits, Observer, Problem,
+    Limits, Observer, Problem, Step,
     monitor::Monitor,
-    problem::{ChunkId, Segment},
+    problem::{ChunkId, ProblemBuilder, Segment},
 };
 
 /// A random problem of a few chunks, some overwritten once or twice; sometimes aligned and padded.
@@ -39,6 +39,21 @@ pub fn random_problem(random: &mut Unstructured<'_>) -> Result<Problem> {
         }
     }
     Ok(problem.build().unwrap())
+}
+
+/// Adds the chunks of a problem from a step on, with links, their sizes shifted by some bits.
+pub fn add_problem(to: &mut ProblemBuilder, problem: &Problem, from: Step, shift: u32) {
+    let new = |id| {
+        let chunk = problem.chunk(id);
+        to.chunk(from + chunk.begin..from + chunk.end, chunk.size << shift)
+    };
+    let ids: Vec<ChunkId> = problem.ids().map(new).collect();
+    for id in problem.ids() {
+        if let Some(link) = problem.link(id) {
+            let overwritten = ids[link.overwritten.index()];
+            to.overwrite(ids[id.index()], overwritten, link.offset << shift);
+        }
+    }
 }
 
 pub fn instance(problem: &Problem) -> Instance {

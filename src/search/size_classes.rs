@@ -265,7 +265,12 @@ mod tests {
     use std::{ops::Range, sync::atomic::AtomicBool};
 
     use super::*;
-    use crate::{Plan, problem::ProblemBuilder, search::samples::random_problem, verify::verify};
+    use crate::{
+        Plan,
+        problem::ProblemBuilder,
+        search::samples::{add_problem, random_problem},
+        verify::verify,
+    };
 
     fn offsets(problem: &Problem) -> Vec<Bytes> {
         layout(problem).offsets
@@ -278,19 +283,7 @@ mod tests {
             let small = random_problem(random)?;
             let shift = random.choose(&shift)?;
             let mut problem = Problem::builder().alignment(small.alignment());
-            let ids: Vec<_> = small
-                .ids()
-                .map(|id| {
-                    let chunk = small.chunk(id);
-                    problem.chunk(chunk.begin..chunk.end, chunk.size << shift)
-                })
-                .collect();
-            for id in small.ids() {
-                if let Some(link) = small.link(id) {
-                    let over = ids[link.overwritten.index()];
-                    problem.overwrite(ids[id.index()], over, link.offset << shift);
-                }
-            }
+            add_problem(&mut problem, &small, 0, *shift);
             let Ok(problem) = problem.build() else { return Ok(()) };
             let plan = Plan::from_offsets(&problem, &offsets(&problem)).unwrap();
             assert_eq!(verify(&problem, &plan), []);
