@@ -37,10 +37,8 @@ pub struct Restarts<'a> {
     pub disjunctive: Option<Disjunctive>,
     /// The rounds with pinned items in the place of fixed rectangles.
     pinned: Option<Box<Pinned<'a>>>,
-    /// The search that found the last packing.
-    found: Found,
-    /// The offsets of the last packing that was found with pinned items.
-    unpinned: Vec<u64>,
+    /// The offsets of the last packing.
+    offsets: Vec<u64>,
     round: u64,
     rank: Vec<u32>,
     /// By body: its offset in a packing that guides every second round, if it has one there.
@@ -62,14 +60,6 @@ impl<'a> Pinned<'a> {
     fn new(search: Restarts<'a>) -> Self {
         Self { search, rounds: 0, most: u64::MAX, refuted: None }
     }
-}
-
-/// The search that found a packing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Found {
-    InValleys,
-    InDisjunctive,
-    Pinned,
 }
 
 /// The nodes of both searches.
@@ -108,8 +98,7 @@ impl<'a> Restarts<'a> {
             nogoods: Nogoods::one_of(searches),
             disjunctive: None,
             pinned: None,
-            found: Found::InValleys,
-            unpinned: Vec::new(),
+            offsets: Vec::new(),
             round: first_round(thread),
             rank: vec![0; inst.bodies()],
             guide: None,
@@ -185,7 +174,7 @@ impl<'a> Restarts<'a> {
         let Some(disjunctive) = &mut self.disjunctive else { return Verdict::NodeLimit };
         let verdict = disjunctive.decide(limit, nodes, &mut meter.part(in_valleys, u64::MAX));
         if verdict == Verdict::Packed {
-            self.found = Found::InDisjunctive;
+            self.offsets = disjunctive.offsets();
         }
         verdict
     }
@@ -197,7 +186,6 @@ impl<'a> Restarts<'a> {
             return verdict;
         }
         let elsewhere = self.nodes() - self.in_own_valleys();
-        self.found = Found::InValleys;
         self.run_round(limit, units, &mut meter.part(elsewhere, u64::MAX))
     }
 
@@ -218,8 +206,7 @@ impl<'a> Restarts<'a> {
             let units = luby(in_sweep(*rounds).div_ceil(LAP));
             match search.run_round(limit, units, meter) {
                 Verdict::Packed => {
-                    self.found = Found::Pinned;
-                    self.unpinned = search.original_offsets(&other.numbers);
+                    self.offsets = search.original_offsets(&other.numbers);
                     return Verdict::Packed;
                 }
                 Verdict::Refuted => *refuted = Some(limit),
@@ -235,7 +222,7 @@ impl<'a> Restarts<'a> {
     /// The offsets of the last packing, by body of the original instance; `numbers` maps bodies of this one to it.
     fn original_offsets(&self, numbers: &[u32]) -> Vec<u64> {
         let mut offsets = vec![0; numbers.len()];
-        for (&number, &offset) in numbers.iter().zip(self.valleys.sky.offsets()) {
+        for (&number, &offset) in numbers.iter().zip(&self.offsets) {
             offsets[number as usize] = offset;
         }
         offsets
@@ -265,6 +252,9 @@ impl<'a> Restarts<'a> {
             self.round += 1;
             return Verdict::NodeLimit;
         }
+        if verdict == Verdict::Packed {
+            self.offsets = self.valleys.sky.offsets().to_vec();
+        }
         self.round += u64::from(verdict == Verdict::NodeLimit);
         verdict
     }
@@ -283,11 +273,7 @@ impl<'a> Restarts<'a> {
 
     /// The offsets, in units by body, of the last packing.
     pub fn offsets(&self) -> &[u64] {
-        match (self.found, &self.disjunctive) {
-            (Found::InDisjunctive, Some(search)) => search.offsets(),
-            (Found::Pinned, _) => &self.unpinned,
-            _ => self.valleys.sky.offsets(),
-        }
+        &self.offsets
     }
 }
 

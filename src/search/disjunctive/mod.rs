@@ -93,7 +93,6 @@ pub struct Disjunctive {
     is_changed: Vec<bool>,
     /// By body: the number of pairs, each lifting the next, that have lifted it; 0 between uses.
     steps: Vec<usize>,
-    offsets: Vec<u64>,
     /// By section: true if the range of a body on it has changed; false between uses.
     stale: Vec<bool>,
     /// Scratch: the bodies on a section, by highest end.
@@ -179,9 +178,9 @@ impl Disjunctive {
         }
     }
 
-    /// The offsets, in units by body, of the last packing.
-    pub fn offsets(&self) -> &[u64] {
-        &self.offsets
+    /// The offsets, in units by body, of the packing that was just found: the lowest of all ranges.
+    pub fn offsets(&self) -> Vec<u64> {
+        self.low.iter().map(|low| low.unsigned_abs()).collect()
     }
 
     /// The nodes of the first run under a limit; each later run is longer than the one before.
@@ -224,8 +223,6 @@ impl Disjunctive {
         loop {
             if stands {
                 let Some(Choice { pair, parts: [first, second] }) = self.choice() else {
-                    self.offsets.clear();
-                    self.offsets.extend(self.low.iter().map(|low| low.unsigned_abs()));
                     return Verdict::Packed;
                 };
                 self.frames.push(Frame { pair, other: Some(second), mark: self.trail.len() });
