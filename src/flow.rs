@@ -56,11 +56,12 @@ impl Network {
         }
     }
 
+    /// Finds a maximum flow. Returns its size, or 2^64 - 1 if that is larger.
     pub(crate) fn max_flow(&mut self) -> u64 {
-        let mut flow = 0;
+        let mut flow: u64 = 0;
         while self.find_levels() {
             self.at.clone_from(&self.first);
-            flow += self.blocking_flow();
+            flow = flow.saturating_add(self.blocking_flow());
         }
         flow
     }
@@ -91,7 +92,7 @@ impl Network {
 
     /// Fills all shortest paths, without recursion.
     fn blocking_flow(&mut self) -> u64 {
-        let mut total = 0;
+        let mut total: u64 = 0;
         let mut path: Vec<u32> = Vec::new();
         let mut node = SOURCE;
         loop {
@@ -99,7 +100,7 @@ impl Network {
             if node == SINK {
                 let room = |&edge: &u32| self.room[edge as usize];
                 let flow = path.iter().map(room).min().unwrap_or(0);
-                total += flow;
+                total = total.saturating_add(flow);
                 for &edge in &path {
                     if self.room[edge as usize] != UNCUT {
                         self.room[edge as usize] -= flow;

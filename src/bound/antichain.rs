@@ -15,6 +15,7 @@ use crate::{
         cliques::{heaviest_clique, heaviest_cut},
     },
     budget::Budget,
+    flow::{Network, SINK, SOURCE, UNCUT},
     problem::{ChunkId, Problem},
 };
 
@@ -124,97 +125,24 @@ impl Problem {
 /// must cover every weight. A maximum flow from ends to begins gives the number of units that can pass from one
 /// lifetime to a later one, so that no new unit is needed. Its minimum cut gives the antichain.
 fn heaviest(lives: &Lifetimes, weights: &[Bytes]) -> Vec<usize> {
-    let count = lives.len();
-    let before = |a: usize, b: usize| happens_before(lives.end(a), lives.begin(b));
-    let later: Vec<Vec<usize>> =
-        (0..count).map(|a| (0..count).filter(|&b| a != b && before(a, b)).collect()).collect();
-    let mut earlier: Vec<Vec<usize>> = vec![Vec::new(); count];
-    for (a, list) in later.iter().enumerate() {
-        for &b in list {
-            earlier[b].push(a);
-        }
-    }
-    // The flow that each end can still send, and each begin still receive.
-    let mut from = weights.to_vec();
-    let mut into = from.clone();
-    let mut flow = vec![0; count * count];
-    loop {
-        // Ends are the nodes below count, begins those above. The search starts from all ends with
-        // flow left.
-        let mut parent: Vec<Option<usize>> = vec![None; 2 * count];
-        let mut queue: Vec<usize> = (0..count).filter(|&a| from[a] > 0).collect();
-        for &a in &queue {
-            parent[a] = Some(a);
-        }
-        let mut next = 0;
-        let mut augmented = false;
-        while let Some(&node) = queue.get(next) {
-            next += 1;
-            if node < count {
-                for &b in &later[node] {
-                    if parent[count + b].is_none() {
-                        parent[count + b] = Some(node);
-                        queue.push(count + b);
-                    }
-                }
-                continue;
-            }
-            let b = node - count;
-            if into[b] > 0 {
-                augmented |= augment(b, &parent, &mut flow, &mut from, &mut into);
-                continue;
-            }
-            for &a in &earlier[b] {
-                if flow[a * count + b] > 0 && parent[a].is_none() {
-                    parent[a] = Some(node);
-                    queue.push(a);
-                }
+    let mut network = Network::default();
+    network.clear();
+    let heavy = (0..lives.len()).filter(|&at| weights[at] > 0);
+    let nodes: Vec<(usize, [u32; 2])> =
+        heavy.map(|at| (at, [network.add_node(), network.add_node()])).collect();
+    for &(at, [begin, end]) in &nodes {
+        network.add_edge(SOURCE, end, weights[at]);
+        network.add_edge(begin, SINK, weights[at]);
+        for &(other, [later, _]) in &nodes {
+            if at != other && happens_before(lives.end(at), lives.begin(other)) {
+                network.add_edge(end, later, UNCUT);
             }
         }
-        if !augmented {
-            let is_cut = |at: usize| parent[at].is_none() || parent[count + at].is_some();
-            return (0..count).filter(|&at| weights[at] > 0 && !is_cut(at)).collect();
-        }
     }
-}
-
-/// Sends as much flow as possible along the path that ends at a begin. Returns false if the path
-/// has no capacity left.
-fn augment(
-    end: usize,
-    parent: &[Option<usize>],
-    flow: &mut [Bytes],
-    from: &mut [Bytes],
-    into: &mut [Bytes],
-) -> bool {
-    let count = from.len();
-    // The edges of the path, from its end: forward from an end to a begin, or back from a begin to
-    // an end.
-    let mut path = Vec::new();
-    let mut node = count + end;
-    while let Some(before) = parent[node].filter(|&before| before != node) {
-        path.push((before, node));
-        node = before;
-    }
-    let mut bytes = into[end].min(from[node]);
-    for &(before, after) in &path {
-        if before >= count {
-            bytes = bytes.min(flow[after * count + (before - count)]);
-        }
-    }
-    if bytes == 0 {
-        return false;
-    }
-    for &(before, after) in &path {
-        if before < count {
-            flow[before * count + (after - count)] += bytes;
-        } else {
-            flow[after * count + (before - count)] -= bytes;
-        }
-    }
-    from[node] -= bytes;
-    into[end] -= bytes;
-    true
+    network.max_flow();
+    let is_reached = network.reached();
+    let is_cut = |[begin, end]: [u32; 2]| !is_reached[end as usize] || is_reached[begin as usize];
+    nodes.into_iter().filter(|&(_, node)| !is_cut(node)).map(|(at, _)| at).collect()
 }
 
 #[cfg(test)]
