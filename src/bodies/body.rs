@@ -52,7 +52,7 @@ impl Problem {
     /// [chains](Self::chain).
     pub(crate) fn bodies(&self) -> &[Body] {
         match self.extra.as_deref() {
-            Some(extra) => &extra.bodies.bodies,
+            Some(extra) => &extra.bodies,
             None => {
                 self.derived.bodies.get(|| self.roots().map(|root| self.body_of(root)).collect())
             }
@@ -72,8 +72,8 @@ impl Problem {
 
     /// The bodies that pins fix.
     pub(crate) fn fixed_bodies(&self) -> impl Iterator<Item = &Body> {
-        let fixed = self.extra.as_deref().map_or(&[][..], |extra| &extra.bodies.fixed);
-        fixed.iter().map(|&at| &self.bodies()[at as usize])
+        let bodies = self.extra.iter().flat_map(|extra| &extra.bodies);
+        bodies.filter(|body| body.fixed.is_some())
     }
 
     /// The boxes of a body: bytes, counted from its lowest, and the time in which it needs them.
@@ -89,7 +89,7 @@ impl Problem {
         };
         // The only chunk of a body begins where the body begins.
         if let [(chunk, _)] = &*body.members {
-            return self.view(extra).boxes(*chunk, extra.bodies.links[chunk.index()]);
+            return self.view(extra).boxes(*chunk, self.link(*chunk));
         }
         self.boxes_by_chunk(body).into_iter().flat_map(|(_, boxes)| boxes).collect()
     }
@@ -106,7 +106,7 @@ impl Problem {
     pub(crate) fn one_life(&self, body: &Body) -> Option<(&[Step], &[Step])> {
         let [(id, _)] = *body.members else { return None };
         let extra = self.extra.as_deref()?;
-        if body.extent == 0 || extra.bodies.links[id.index()].is_some() {
+        if body.extent == 0 || self.link(id).is_some() {
             return None;
         }
         let chunk = self.chunk(id);
@@ -124,9 +124,9 @@ impl Problem {
     /// The boxes of a body, by member.
     pub(crate) fn boxes_by_chunk(&self, body: &Body) -> Vec<(ChunkId, TimedBoxes)> {
         let Some(extra) = self.extra.as_deref() else { return Vec::new() };
-        let (view, bodies) = (self.view(extra), &extra.bodies);
+        let view = self.view(extra);
         let boxes = |&(chunk, at): &(ChunkId, Bytes)| {
-            let boxes = view.boxes(chunk, bodies.links[chunk.index()]).into_iter();
+            let boxes = view.boxes(chunk, self.link(chunk)).into_iter();
             let boxes =
                 boxes.map(|b| TimedBox { bytes: b.bytes.start + at..b.bytes.end + at, ..b });
             (chunk, boxes.collect())

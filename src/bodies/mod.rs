@@ -34,7 +34,7 @@ mod short_list;
 
 pub(crate) use body::{AllowedPool, Body};
 pub(crate) use boxes::{TimedBox, TimedBoxes, View, concurrent, happens_before};
-pub(crate) use builder::{Bodies, BodyBuilder, Resolved};
+pub(crate) use builder::{BodyBuilder, Resolved, single_bodies};
 pub(crate) use chain_index::ChainIndex;
 pub(crate) use chain_projection::{ChainProjection, longest_chains};
 pub(crate) use chains::{Chains, by_sum, chains, wide_sum};
@@ -43,4 +43,5 @@ pub(crate) use footprint::Segment;
 pub(crate) use gather::Gathered;
 pub(crate) use join_error::JoinError;
 pub(crate) use lifetimes::{BodyLifetimes, Lifetimes};
+pub(crate) use pinned::clash_of_pins;
 pub(crate) use short_list::ShortList;

@@ -5,11 +5,11 @@ use std::ops::Range;
 use crate::{
     Bytes,
     bodies::{
-        Bodies, ChainProjection, TimedBox,
+        Body, ChainProjection, TimedBox,
         boxes::{View, concurrent},
         builder::{ALL_STEPS, Index, life},
     },
-    problem::{ChunkId, constraints::Clocks},
+    problem::{ChunkId, Links, constraints::Clocks},
 };
 
 /// A chunk of a pinned body.
@@ -20,73 +20,74 @@ struct Pinned {
     low: Bytes,
 }
 
-impl Bodies {
-    /// Returns two chunks of different pinned bodies that need the same bytes at the same time, if there are any. Only
-    /// chunks that are close in a pool or in time are compared.
-    pub(crate) fn clash_of_pins(&self, view: View<'_>) -> Option<(ChunkId, ChunkId)> {
-        let fixed: Vec<_> =
-            self.bodies.iter().filter_map(|body| Some((body, body.fixed?))).collect();
-        if fixed.len() < 2 {
-            return None;
+/// Returns two chunks of different pinned bodies that need the same bytes at the same time, if there are any. Only
+/// chunks that are close in a pool or in time are compared.
+pub(crate) fn clash_of_pins(
+    view: View<'_>,
+    bodies: &[Body],
+    links: &Links,
+) -> Option<(ChunkId, ChunkId)> {
+    let fixed: Vec<_> = bodies.iter().filter_map(|body| Some((body, body.fixed?))).collect();
+    if fixed.len() < 2 {
+        return None;
+    }
+    let mut apart = vec![Vec::new(); view.chunks.len()];
+    for (group, chunks) in view.constraints.apart.iter().enumerate() {
+        for chunk in chunks {
+            apart[chunk.index()].push(group);
         }
-        let mut apart = vec![Vec::new(); view.chunks.len()];
-        for (group, chunks) in view.constraints.apart.iter().enumerate() {
-            for chunk in chunks {
-                apart[chunk.index()].push(group);
-            }
-        }
-        let is_apart = |x: ChunkId, y: ChunkId| {
-            let groups = &apart[y.index()];
-            apart[x.index()].iter().any(|group| groups.contains(group))
-        };
-        let begins = || view.constraints.lives.iter().map(|life| &*life.begin).collect::<Clocks>();
-        let line = (view.constraints.streams > 1).then(|| ChainProjection::of(&begins()));
-        let life = |chunk| life(&view, line.as_ref(), chunk);
-        let mut indices = vec![Index::default(); view.constraints.pools.len()];
-        let mut earlier: Vec<Pinned> = Vec::new();
-        for (body, &(pinned, place)) in fixed.iter().enumerate() {
-            let index = &mut indices[place.pool.index()];
-            let own = pinned.members.iter().map(|&(chunk, at)| Pinned {
-                body,
-                chunk,
-                low: place.offset + at,
-            });
-            let mut clashes = Vec::new();
-            for (at, new) in own.clone().enumerate() {
-                let is_free = apart[new.chunk.index()].is_empty();
-                let steps = if is_free { life(new.chunk) } else { ALL_STEPS };
-                for old in index.near(&new.bytes(view), &steps) {
-                    let clash = earlier[old];
-                    if clash.low < new.low + view.padded(new.chunk)
-                        && new.low < clash.low + view.padded(clash.chunk)
-                        && (is_apart(clash.chunk, new.chunk) || self.meet(view, clash, new))
-                    {
-                        clashes.push((clash.body, old, at, clash.chunk, new.chunk));
-                    }
+    }
+    let is_apart = |x: ChunkId, y: ChunkId| {
+        let groups = &apart[y.index()];
+        apart[x.index()].iter().any(|group| groups.contains(group))
+    };
+    let begins = || view.constraints.lives.iter().map(|life| &*life.begin).collect::<Clocks>();
+    let line = (view.constraints.streams > 1).then(|| ChainProjection::of(&begins()));
+    let life = |chunk| life(&view, line.as_ref(), chunk);
+    let mut indices = vec![Index::default(); view.constraints.pools.len()];
+    let mut earlier: Vec<Pinned> = Vec::new();
+    for (body, &(pinned, place)) in fixed.iter().enumerate() {
+        let index = &mut indices[place.pool.index()];
+        let own = pinned.members.iter().map(|&(chunk, at)| Pinned {
+            body,
+            chunk,
+            low: place.offset + at,
+        });
+        let mut clashes = Vec::new();
+        for (at, new) in own.clone().enumerate() {
+            let is_free = apart[new.chunk.index()].is_empty();
+            let steps = if is_free { life(new.chunk) } else { ALL_STEPS };
+            for old in index.near(&new.bytes(view), &steps) {
+                let clash = earlier[old];
+                if clash.low < new.low + view.padded(new.chunk)
+                    && new.low < clash.low + view.padded(clash.chunk)
+                    && (is_apart(clash.chunk, new.chunk) || meet(view, links, clash, new))
+                {
+                    clashes.push((clash.body, old, at, clash.chunk, new.chunk));
                 }
             }
-            if let Some(&(.., old, new)) = clashes.iter().min() {
-                return Some((old, new));
-            }
-            for new in own {
-                index.add(earlier.len(), new.bytes(view), life(new.chunk));
-                earlier.push(new);
-            }
         }
-        None
+        if let Some(&(.., old, new)) = clashes.iter().min() {
+            return Some((old, new));
+        }
+        for new in own {
+            index.add(earlier.len(), new.bytes(view), life(new.chunk));
+            earlier.push(new);
+        }
     }
+    None
+}
 
-    /// Returns whether two chunks need the same bytes at the same time.
-    fn meet(&self, view: View<'_>, p: Pinned, q: Pinned) -> bool {
-        let meets = |a: &TimedBox, b: &TimedBox| {
-            p.low + a.bytes.start < q.low + b.bytes.end
-                && q.low + b.bytes.start < p.low + a.bytes.end
-                && concurrent(a, b)
-        };
-        let boxes = |chunk: ChunkId| view.boxes(chunk, self.links[chunk.index()]);
-        let others = boxes(q.chunk);
-        boxes(p.chunk).iter().any(|a| others.iter().any(|b| meets(a, b)))
-    }
+/// Returns whether two chunks need the same bytes at the same time.
+fn meet(view: View<'_>, links: &Links, p: Pinned, q: Pinned) -> bool {
+    let meets = |a: &TimedBox, b: &TimedBox| {
+        p.low + a.bytes.start < q.low + b.bytes.end
+            && q.low + b.bytes.start < p.low + a.bytes.end
+            && concurrent(a, b)
+    };
+    let boxes = |chunk: ChunkId| view.boxes(chunk, links.get(chunk));
+    let others = boxes(q.chunk);
+    boxes(p.chunk).iter().any(|a| others.iter().any(|b| meets(a, b)))
 }
 
 impl Pinned {

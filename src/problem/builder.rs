@@ -6,9 +6,9 @@ use tracing::trace;
 
 use crate::{
     Bytes, Step,
-    bodies::{Bodies, BodyBuilder, JoinError, Resolved, View},
+    bodies::{BodyBuilder, JoinError, Resolved, View, clash_of_pins, single_bodies},
     problem::{
-        Chunk, ChunkId, Constrained, Ids, Labels, Problem, ProblemError, Rejected, Request,
+        Chunk, ChunkId, Constrained, Ids, Labels, Problem, ProblemError, Request,
         constraints::{
             self, ChunkConstraints, Clock, Constraints, Life, Part, Place, Pool, PoolId, REQUEST,
             Window,
@@ -356,18 +356,14 @@ impl ProblemBuilder {
             let last = constraints.own.iter().rposition(|own| *own != ChunkConstraints::default());
             constraints.own.truncate(last.map_or(0, |last| last + 1));
         }
-        let (links, dropped, bodies) = match self.constraints.as_deref() {
+        let Resolved { bodies, links, refused } = match self.constraints.as_deref() {
             None => {
-                let (links, dropped) = Links::resolve(&self.chunks, &self.requests);
-                (links, dropped, None)
+                let (links, refused) = Links::resolve(&self.chunks, &self.requests);
+                Resolved { bodies: Vec::new(), links, refused }
             }
-            Some(constraints) => {
-                let (links, dropped, bodies) = self.join(constraints)?;
-                (links, dropped, Some(bodies))
-            }
+            Some(constraints) => self.join(constraints)?,
         };
-        let refused = if bodies.is_some() { dropped.clone() } else { Vec::new() };
-        for (request, reason) in dropped {
+        for &(request, reason) in &refused {
             let request = self.requests[request];
             let Request { overwriter, overwritten, required, .. } = request;
             let writes = self.chunks[overwriter.index()].size > 0;
@@ -390,19 +386,16 @@ impl ProblemBuilder {
             alignment: self.alignment,
             padding: self.padding,
             steps: self.steps,
-            extra: self.constraints.zip(bodies).map(|(constraints, bodies)| {
-                Arc::new(Constrained::new(*constraints, bodies, refused))
-            }),
+            extra: self
+                .constraints
+                .map(|constraints| Arc::new(Constrained::new(*constraints, bodies, refused))),
             derived: Arc::default(),
             optional_parts: self.optional_parts,
         })
     }
 
     /// Joins the chunks of a constrained problem into bodies.
-    fn join(
-        &self,
-        constraints: &Constraints,
-    ) -> Result<(Links, Vec<Rejected>, Bodies), ProblemError> {
+    fn join(&self, constraints: &Constraints) -> Result<Resolved, ProblemError> {
         let (alignment, padding) = (self.alignment, self.padding);
         let view = View { chunks: &self.chunks, constraints, alignment, padding };
         constraints::check(view, &self.labels)?;
@@ -424,20 +417,18 @@ impl ProblemBuilder {
             }
             JoinError::TooLarge(chunk, size) => ProblemError::TooLarge { chunk: name(chunk), size },
         };
-        let Resolved { bodies, refused } =
-            if constraints.parts.is_empty() && self.requests.is_empty() {
-                Resolved { bodies: Bodies::of_single(view).map_err(error)?, refused: Vec::new() }
-            } else {
-                let joiner = BodyBuilder::new(view, &self.requests).map_err(error)?;
-                joiner.accept(&self.requests).map_err(error)?
-            };
-        let clash = bodies.clash_of_pins(view);
-        if let Some((first, second)) = clash {
+        let resolved = if constraints.parts.is_empty() && self.requests.is_empty() {
+            Resolved { bodies: single_bodies(view).map_err(error)?, ..Resolved::default() }
+        } else {
+            let joiner = BodyBuilder::new(view, &self.requests).map_err(error)?;
+            joiner.accept(&self.requests).map_err(error)?
+        };
+        if let Some((first, second)) = clash_of_pins(view, &resolved.bodies, &resolved.links) {
             let (first, second) = (name(first), name(second));
             let reason = format!("the pins of '{first}' and '{second}' put them on the same bytes");
             return Err(ProblemError::Pins { chunk: second, reason });
         }
-        Ok((Links::of(bodies.links.clone()), refused, bodies))
+        Ok(resolved)
     }
 
     fn check_chunks(&self) -> Result<(), ProblemError> {

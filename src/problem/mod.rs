@@ -123,7 +123,7 @@ pub(crate) struct Derived {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Constrained {
     pub(crate) constraints: constraints::Constraints,
-    pub(crate) bodies: crate::bodies::Bodies,
+    pub(crate) bodies: Vec<crate::bodies::Body>,
     pub(crate) refused: Vec<Rejected>,
     /// The problem in steps, if there is one.
     pub(crate) linear: Lazy<Option<Problem>>,
@@ -133,7 +133,7 @@ pub(crate) struct Constrained {
 impl Constrained {
     fn new(
         constraints: constraints::Constraints,
-        bodies: crate::bodies::Bodies,
+        bodies: Vec<crate::bodies::Body>,
         refused: Vec<Rejected>,
     ) -> Self {
         Self { constraints, bodies, refused, linear: Lazy::default(), lives: Lazy::default() }

@@ -6,7 +6,7 @@ use crate::{
         Body,
         boxes::View,
         builder::{
-            Bodies, Members,
+            Members,
             placement_constraints::{PlacementConstraints, Settled},
         },
         join_error::{JoinError, PinConflict},
@@ -14,29 +14,15 @@ use crate::{
     problem::{ChunkId, constraints::PoolId},
 };
 
-impl Bodies {
-    /// The bodies of a problem that joins no chunks: one for each chunk with bytes.
-    pub(crate) fn of_single(view: View<'_>) -> Result<Self, JoinError> {
-        let count = view.chunks.len();
-        let mut all = Self {
-            links: vec![None; count],
-            bodies: Vec::with_capacity(count),
-            of_chunk: vec![None; count],
-            fixed: Vec::new(),
-        };
-        for (chunk, at) in view.chunks.iter().zip(0..) {
-            if chunk.size > 0 {
-                let next = u32::try_from(all.bodies.len()).unwrap_or(u32::MAX);
-                let body = body(&view, &[(ChunkId(at), 0)], |_| true)?;
-                if body.fixed.is_some() {
-                    all.fixed.push(next);
-                }
-                all.of_chunk[at as usize] = Some(next);
-                all.bodies.push(body);
-            }
+/// The bodies of a problem that joins no chunks: one for each chunk with bytes.
+pub(crate) fn single_bodies(view: View<'_>) -> Result<Vec<Body>, JoinError> {
+    let mut bodies = Vec::with_capacity(view.chunks.len());
+    for (chunk, at) in view.chunks.iter().zip(0..) {
+        if chunk.size > 0 {
+            bodies.push(body(&view, &[(ChunkId(at), 0)], |_| true)?);
         }
-        Ok(all)
     }
+    Ok(bodies)
 }
 
 /// Makes chunks a body, if they have a pool, a place and an alignment.

@@ -13,6 +13,7 @@ mod tests;
 use std::ops::Range;
 
 pub(crate) use index::Index;
+pub(crate) use make::single_bodies;
 use make::{body, reserved};
 use pins::Pinned;
 use placement_constraints::PlacementConstraints;
@@ -26,7 +27,7 @@ use crate::{
         bytes::Family,
         join_error::JoinError,
     },
-    problem::{Chunk, ChunkId, Link, RejectReason, Request, constraints::Clocks},
+    problem::{Chunk, ChunkId, Link, Links, RejectReason, Rejected, Request, constraints::Clocks},
 };
 
 /// Groups of more chunks than this have an [`Index`].
@@ -63,23 +64,13 @@ struct Group {
     line: usize,
 }
 
-/// The bodies of a problem, and its accepted overwrites.
-#[derive(Clone, Debug, PartialEq)]
-#[allow(clippy::struct_field_names, reason = "they are the bodies, beside what joins them")]
-pub(crate) struct Bodies {
-    pub(crate) links: Vec<Option<Link>>,
+/// The result of joining links.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct Resolved {
     /// In the order of their first chunks.
     pub(crate) bodies: Vec<Body>,
-    /// By chunk: its body; `None` for chunks without bytes.
-    pub(crate) of_chunk: Vec<Option<u32>>,
-    /// The bodies that pins fix.
-    pub(crate) fixed: Vec<u32>,
-}
-
-/// The result of joining links.
-pub(crate) struct Resolved {
-    pub(crate) bodies: Bodies,
-    pub(crate) refused: Vec<(usize, RejectReason)>,
+    pub(crate) links: Links,
+    pub(crate) refused: Vec<Rejected>,
 }
 
 /// Joins parts and overwrites into bodies.
@@ -255,7 +246,7 @@ impl<'a> BodyBuilder<'a> {
             refused.extend(result.err().map(|reason| (taken, reason)));
         }
         refused.sort_by_key(|&(request, _)| request);
-        Ok(Resolved { bodies: self.finish()?, refused })
+        self.finish(refused)
     }
 
     /// Accepts a request, or changes nothing and returns the reason.
@@ -503,19 +494,18 @@ impl<'a> BodyBuilder<'a> {
         body(&self.view, members, |chunk| self.is_root(chunk))
     }
 
-    fn finish(mut self) -> Result<Bodies, JoinError> {
-        let mut of_chunk = vec![None; self.view.chunks.len()];
-        let (mut fixed, mut next) = (Vec::new(), 0);
+    fn finish(mut self, refused: Vec<Rejected>) -> Result<Resolved, JoinError> {
+        let mut is_seen = vec![false; self.groups.len()];
         let mut error = None;
         let mut bodies = std::mem::take(&mut self.bodies);
         let mut is_open = self.is_open.iter();
         bodies.retain_mut(|body| {
             let is_open = is_open.next() == Some(&true);
-            let first = body.members[0].0.index();
-            if of_chunk[first].is_some() {
+            let group = self.of[body.members[0].0.index()].0 as usize;
+            if std::mem::replace(&mut is_seen[group], true) {
                 return false;
             }
-            let Group { members, needs, .. } = &self.groups[self.of[first].0 as usize];
+            let Group { members, needs, .. } = &self.groups[group];
             if needs.is_some() || is_open {
                 // Every other group was checked when it was joined.
                 match self.body(members) {
@@ -523,16 +513,9 @@ impl<'a> BodyBuilder<'a> {
                     Err(found) => error = error.or(Some(found)),
                 }
             }
-            for (member, _) in &body.members {
-                of_chunk[member.index()] = Some(next);
-            }
-            if body.fixed.is_some() {
-                fixed.push(next);
-            }
-            next += 1;
             true
         });
-        let bodies = Bodies { links: self.links, bodies, of_chunk, fixed };
-        error.map_or(Ok(bodies), Err)
+        let resolved = Resolved { bodies, links: Links::of(self.links), refused };
+        error.map_or(Ok(resolved), Err)
     }
 }

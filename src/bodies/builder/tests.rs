@@ -207,15 +207,14 @@ fn requests_are_honoured_as_if_all_chunks_of_a_body_were_looked_at() {
             slow.set_pending(problem.requests()[taken], false);
         }
         expected.sort_by_key(|&(request, _)| request);
-        let Resolved { bodies, refused: mut found } =
+        let mut found =
             BodyBuilder::new(view, problem.requests()).unwrap().accept(problem.requests()).unwrap();
-        found.retain(|(request, _)| allowed.contains(request));
-        assert_eq!(found, expected, "{problem:?}");
-        assert_eq!(bodies, slow.finish().unwrap());
+        found.refused.retain(|(request, _)| allowed.contains(request));
+        assert_eq!(found, slow.finish(expected).unwrap(), "{problem:?}");
         drawn += u32::from(!view.constraints.apart.is_empty() && view.constraints.streams == 2);
-        accepted += bodies.links.iter().flatten().count();
-        large += bodies.bodies.iter().filter(|body| body.members.len() > 4).count();
-        for (_, reason) in found {
+        accepted += found.links.count();
+        large += found.bodies.iter().filter(|body| body.members.len() > 4).count();
+        for (_, reason) in found.refused {
             *refused.entry(reason.to_string()).or_insert(0) += 1;
         }
     }
@@ -233,10 +232,10 @@ fn single_bodies_are_those_of_joining_nothing() {
         let Some(view) = view(&problem) else { continue };
         let constraints = &Constraints { parts: Vec::new(), ..view.constraints.clone() };
         let view = View { constraints, ..view };
-        let Ok(single) = Bodies::of_single(view) else { continue };
+        let Ok(single) = single_bodies(view) else { continue };
         assert_eq!(single, BodyBuilder::new(view, &[]).unwrap().accept(&[]).unwrap().bodies);
-        drawn += single.bodies.len();
-        fixed += single.fixed.len();
+        drawn += single.len();
+        fixed += single.iter().filter(|body| body.fixed.is_some()).count();
     }
     assert!(drawn > 1000 && fixed > 10, "{drawn} {fixed}");
 }
