@@ -53,9 +53,10 @@ impl Problem {
     pub(crate) fn bodies(&self) -> &[Body] {
         match self.extra.as_deref() {
             Some(extra) => &extra.bodies,
-            None => {
-                self.derived.bodies.get(|| self.roots().map(|root| self.body_of(root)).collect())
-            }
+            None => self
+                .derived
+                .bodies
+                .get_or_init(|| self.roots().map(|root| self.body_of(root)).collect()),
         }
     }
 
@@ -117,8 +118,8 @@ impl Problem {
 
     /// The lives of the bodies of a constrained problem.
     pub(crate) fn body_lives(&self) -> Option<&BodyLifetimes> {
-        let extra = self.extra.as_deref()?;
-        Some(extra.lives.get(|| BodyLifetimes::of(self)))
+        (!self.is_unconstrained())
+            .then(|| self.derived.lives.get_or_init(|| BodyLifetimes::of(self)))
     }
 
     /// The boxes of a body, by member.

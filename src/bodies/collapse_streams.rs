@@ -49,8 +49,7 @@ impl Problem {
 
     /// As [`linear`](Self::linear), within a budget. A search that is stopped keeps nothing.
     pub(crate) fn linear_within(&self, budget: &mut Budget<'_>) -> Result<Option<&Self>, Stop> {
-        let Some(extra) = self.extra.as_deref() else { return Ok(None) };
-        if let Some(linear) = extra.linear.known() {
+        if let Some(linear) = self.derived.linear.get() {
             return Ok(linear.as_ref());
         }
         let constraints = self.constraints().filter(|constraints| constraints.streams > 1);
@@ -71,7 +70,7 @@ impl Problem {
             }
             None => None,
         };
-        Ok(extra.linear.get(|| linear).as_ref())
+        Ok(self.derived.linear.get_or_init(|| linear).as_ref())
     }
 
     /// The problem on one stream, with the lives that follow from these boxes there.

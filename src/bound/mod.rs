@@ -110,7 +110,7 @@ impl Problem {
 
     /// The chunks that the lower bound counts.
     pub(crate) fn peak_set(&self) -> &PeakSet {
-        self.derived.peak_set.get(|| {
+        self.derived.peak_set.get_or_init(|| {
             if !self.is_unconstrained() {
                 let (Ok(peak_set) | Err(peak_set)) =
                     self.peak_set_of_bodies(&mut Budget::default());
@@ -125,11 +125,11 @@ impl Problem {
     /// The chunks that the lower bound counts. On several streams, returns a lighter peak set if the budget ends before
     /// they are found.
     pub(crate) fn peak_set_within(&self, budget: &mut Budget<'_>) -> Cow<'_, PeakSet> {
-        if self.is_unconstrained() || self.derived.peak_set.known().is_some() {
+        if self.is_unconstrained() || self.derived.peak_set.get().is_some() {
             return Cow::Borrowed(self.peak_set());
         }
         match self.peak_set_of_bodies(budget) {
-            Ok(peak_set) => Cow::Borrowed(self.derived.peak_set.get(|| peak_set)),
+            Ok(peak_set) => Cow::Borrowed(self.derived.peak_set.get_or_init(|| peak_set)),
             Err(lighter) => Cow::Owned(lighter),
         }
     }

@@ -386,9 +386,9 @@ impl ProblemBuilder {
             alignment: self.alignment,
             padding: self.padding,
             steps: self.steps,
-            extra: self
-                .constraints
-                .map(|constraints| Arc::new(Constrained::new(*constraints, bodies, refused))),
+            extra: self.constraints.map(|constraints| {
+                Arc::new(Constrained { constraints: *constraints, bodies, refused })
+            }),
             derived: Arc::default(),
             optional_parts: self.optional_parts,
         })

@@ -25,7 +25,6 @@ pub(crate) mod error;
 #[cfg(feature = "serde")]
 mod file;
 mod labels;
-mod lazy;
 mod links;
 #[cfg(feature = "serde")]
 pub(crate) mod moment;
@@ -43,7 +42,12 @@ pub use links::{RejectReason, Request};
 
 use std::sync::{Arc, OnceLock};
 
-use crate::{Bytes, Step, problem::lazy::Lazy, steps::sorted_by_step};
+use crate::{
+    Bytes, Step,
+    bodies::{Body, BodyLifetimes},
+    bound::PeakSet,
+    steps::sorted_by_step,
+};
 pub(crate) use links::Links;
 
 /// The index of a chunk in its [`Problem`], from 0.
@@ -111,33 +115,31 @@ pub struct Problem {
 }
 
 /// What follows from a problem, computed when it is first needed.
-#[derive(Debug, Default, PartialEq)]
+#[derive(Debug, Default)]
 pub(crate) struct Derived {
     /// The heaviest peak set.
-    pub(crate) peak_set: Lazy<crate::bound::PeakSet>,
+    pub(crate) peak_set: OnceLock<PeakSet>,
     /// The bodies of an unconstrained problem.
-    pub(crate) bodies: Lazy<Vec<crate::bodies::Body>>,
+    pub(crate) bodies: OnceLock<Vec<Body>>,
+    /// The problem in steps, if there is one.
+    pub(crate) linear: OnceLock<Option<Problem>>,
+    /// The lives of the bodies of a constrained problem.
+    pub(crate) lives: OnceLock<BodyLifetimes>,
+}
+
+/// Always equal, because the fields that it follows from are compared themselves.
+impl PartialEq for Derived {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
 }
 
 /// The constraints of a constrained problem, and the bodies that follow from them.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Constrained {
     pub(crate) constraints: constraints::Constraints,
-    pub(crate) bodies: Vec<crate::bodies::Body>,
+    pub(crate) bodies: Vec<Body>,
     pub(crate) refused: Vec<Rejected>,
-    /// The problem in steps, if there is one.
-    pub(crate) linear: Lazy<Option<Problem>>,
-    pub(crate) lives: Lazy<crate::bodies::BodyLifetimes>,
-}
-
-impl Constrained {
-    fn new(
-        constraints: constraints::Constraints,
-        bodies: Vec<crate::bodies::Body>,
-        refused: Vec<Rejected>,
-    ) -> Self {
-        Self { constraints, bodies, refused, linear: Lazy::default(), lives: Lazy::default() }
-    }
 }
 
 impl Problem {
