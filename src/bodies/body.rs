@@ -2,14 +2,19 @@
 
 use std::slice;
 
+use smallvec::{SmallVec, smallvec};
+
 use crate::{
     Bytes, Step,
-    bodies::{BodyLifetimes, ShortList, TimedBox, TimedBoxes, View},
+    bodies::{BodyLifetimes, TimedBox, TimedBoxes, View},
     problem::{
         ChunkId, Constrained, Problem, Segment,
         constraints::{Place, PoolId},
     },
 };
+
+/// A list that mostly has one item, which then needs no memory of its own.
+pub(crate) type ShortList<T> = SmallVec<[T; 1]>;
 
 /// Chunks joined by links. All lie in one pool, at fixed distances.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,12 +68,11 @@ impl Problem {
     /// The body of a chain of an unconstrained problem.
     fn body_of(&self, root: ChunkId) -> Body {
         let at = |chunk| (chunk, self.place_in_chain(chunk).1);
-        let mut members: Vec<(ChunkId, Bytes)> = self.chain(root).map(at).collect();
+        let mut members: ShortList<(ChunkId, Bytes)> = self.chain(root).map(at).collect();
         members.sort_unstable();
         let allowed = AllowedPool { pool: PoolId(0), modulus: self.alignment, residue: 0 };
         let extent = self.padded_size(root);
-        let members = members.into_iter().collect();
-        Body { members, pools: [allowed].into_iter().collect(), fixed: None, extent }
+        Body { members, pools: smallvec![allowed], fixed: None, extent }
     }
 
     /// The bodies that pins fix.

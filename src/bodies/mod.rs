@@ -14,7 +14,6 @@
 //! | `lifetimes`, `chains` | lifetimes on several streams, and chains of clocks |
 //! | `chain_index`, `chain_projection`, `clock_tree` | what may be alive together on several streams |
 //! | `collapse_streams` | the same problem on one stream, where that is possible |
-//! | `short_list` | lists that mostly have one item |
 
 mod body;
 pub(crate) mod boxes;
@@ -30,9 +29,8 @@ mod gather;
 mod join_error;
 mod lifetimes;
 mod pinned;
-mod short_list;
 
-pub(crate) use body::{AllowedPool, Body};
+pub(crate) use body::{AllowedPool, Body, ShortList};
 pub(crate) use boxes::{TimedBox, TimedBoxes, View, concurrent, happens_before};
 pub(crate) use builder::{BodyBuilder, Resolved, single_bodies};
 pub(crate) use chain_index::ChainIndex;
@@ -44,4 +42,3 @@ pub(crate) use gather::Gathered;
 pub(crate) use join_error::JoinError;
 pub(crate) use lifetimes::{BodyLifetimes, Lifetimes};
 pub(crate) use pinned::clash_of_pins;
-pub(crate) use short_list::ShortList;
