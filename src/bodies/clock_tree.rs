@@ -1,7 +1,10 @@
 //! A segment tree over pairs of clocks. It finds the boxes that may be alive together with another box.
 //!
 //! Each leaf holds a low and a high clock, and each node holds the least low and the greatest high clock below it,
-//! stream by stream. Boxes are placed chain by chain, in order of the sums of their begins. A search for
+//! stream by stream. For a box, the low clock is its begin followed by its end, and the high clock is its end followed
+//! by its begin; so each node holds the least and the greatest begin and end below it.
+//!
+//! Boxes are placed chain by chain, in order of the sums of their begins. A search for
 //! the boxes alive together with another one then takes O(log n) for each chain and for each box found: a box that is
 //! over before another begins has the smaller sum, so within a chain, the boxes on one side are over or alive, and
 //! those on the other side are alive or later, and every node that is not skipped contains a live box. If streams do
@@ -12,7 +15,7 @@ use std::{iter::successors, ops::Range};
 use crate::{
     Step,
     bodies::{
-        TimedBox, TimedBoxes,
+        TimedBox,
         chains::{Chains, chains},
         happens_before,
     },
@@ -35,6 +38,17 @@ impl ClockTree {
         let leaves = places.next_power_of_two();
         let empty = [vec![Step::MAX; streams], vec![0; streams]].concat();
         Self { streams, leaves, clocks: empty.repeat(2 * leaves) }
+    }
+
+    /// Creates a tree of places without boxes.
+    pub(crate) fn of_boxes(places: usize, streams: usize) -> Self {
+        Self::new(places, 2 * streams)
+    }
+
+    /// Adds a box to a place.
+    pub(crate) fn add_box(&mut self, place: usize, one: &TimedBox) {
+        let (begin, end) = (&one.begin, &one.end);
+        self.add(place, &[&**begin, end].concat(), &[&**end, begin].concat());
     }
 
     /// Adds clocks to a place.
@@ -81,42 +95,11 @@ impl ClockTree {
             }
         }
     }
-}
-
-/// A [`ClockTree`] of boxes, each at a place. It finds all boxes that may be alive together with another one, whole
-/// subtrees at a time.
-pub(crate) struct BoxTree {
-    /// By place: a box's begin followed by its end as the low clock, its end followed by its begin as the high clock.
-    /// So each node holds the least and the greatest begin and end below it.
-    tree: ClockTree,
-}
-
-impl BoxTree {
-    /// Creates a tree of places without boxes.
-    pub(crate) fn new(places: usize, streams: usize) -> Self {
-        Self { tree: ClockTree::new(places, 2 * streams) }
-    }
-
-    /// Adds a box at its place.
-    pub(crate) fn add(&mut self, one: &TimedBox, place: usize) {
-        let (begin, end) = (&one.begin, &one.end);
-        self.tree.add(place, &[&**begin, end].concat(), &[&**end, begin].concat());
-    }
-
-    /// The nodes of a place, from its leaf to the root.
-    pub(crate) fn nodes(&self, place: usize) -> impl Iterator<Item = usize> + use<> {
-        self.tree.nodes(place)
-    }
-
-    /// An upper limit of the numbers of nodes.
-    pub(crate) fn len(&self) -> usize {
-        self.tree.len()
-    }
 
     /// Calls `meet` with the highest nodes all of whose boxes may be alive together with `own`; together they contain
     /// every such box. Returns the number of nodes visited.
-    pub(crate) fn visit(&self, own: &TimedBox, mut meet: impl FnMut(usize)) -> usize {
-        self.tree.visit(|node, low, high| {
+    pub(crate) fn visit_meeting(&self, own: &TimedBox, mut meet: impl FnMut(usize)) -> usize {
+        self.visit(|node, low, high| {
             let (begins, ends) = low.split_at(own.begin.len());
             let (last_ends, last_begins) = high.split_at(own.begin.len());
             if happens_before(last_ends, &own.begin) || happens_before(&own.end, begins) {
@@ -133,23 +116,21 @@ impl BoxTree {
 
     /// The places below a node.
     pub(crate) fn places(&self, node: usize) -> Range<usize> {
-        let leaves = self.tree.leaves;
-        let below = leaves / (1 << node.ilog2());
-        let first = node * below - leaves;
+        let below = self.leaves / (1 << node.ilog2());
+        let first = node * below - self.leaves;
         first..first + below
     }
 }
 
-/// By list and box: the box's place in a [`BoxTree`]. Places follow the chains of begins, each in order of time.
-pub(crate) fn ranks(boxes: &[TimedBoxes]) -> Vec<Vec<usize>> {
-    let begins: Clocks = boxes.iter().flatten().map(|one| &*one.begin).collect();
+/// By box: its place in a [`ClockTree`]. Places follow the chains of begins, each in order of time.
+pub(crate) fn ranks(boxes: &[TimedBox]) -> Vec<usize> {
+    let begins: Clocks = boxes.iter().map(|one| &*one.begin).collect();
     let Chains { chains, rest } = chains(&begins);
     let mut places = vec![0; begins.len()];
     for (place, at) in chains.into_iter().flatten().chain(rest).enumerate() {
         places[at as usize] = place;
     }
-    let mut places = places.into_iter();
-    boxes.iter().map(|own| places.by_ref().take(own.len()).collect()).collect()
+    places
 }
 
 #[cfg(test)]
@@ -161,10 +142,10 @@ mod tests {
         TimedBox { begin: begin.into(), end: end.into(), bytes: 0..1 }
     }
 
-    fn tree_of(boxes: &[TimedBox], ranks: &[Vec<usize>]) -> ClockTree {
+    fn tree_of(boxes: &[TimedBox], ranks: &[usize]) -> ClockTree {
         let mut tree = ClockTree::new(boxes.len(), boxes[0].begin.len());
-        for (one, rank) in boxes.iter().zip(ranks) {
-            tree.add(rank[0], &one.begin, &one.end);
+        for (one, &rank) in boxes.iter().zip(ranks) {
+            tree.add(rank, &one.begin, &one.end);
         }
         tree
     }
@@ -197,13 +178,13 @@ mod tests {
                 }
                 boxes.push(boxed(begin, end));
             }
-            let ranks = ranks(&boxes.iter().map(|one| [one.clone()].into()).collect::<Vec<_>>());
+            let ranks = ranks(&boxes);
             let added = random.int_in_range(1..=boxes.len())?;
             let tree = tree_of(&boxes, &ranks);
             let partial = {
                 let mut tree = ClockTree::new(boxes.len(), streams);
-                for (one, rank) in boxes.iter().zip(&ranks).take(added) {
-                    tree.add(rank[0], &one.begin, &one.end);
+                for (one, &rank) in boxes.iter().zip(&ranks).take(added) {
+                    tree.add(rank, &one.begin, &one.end);
                 }
                 tree
             };
@@ -211,7 +192,7 @@ mod tests {
                 for (tree, count) in [(&tree, boxes.len()), (&partial, added)] {
                     let together = boxes.iter().zip(&ranks).take(count);
                     let together = together.filter(|(one, _)| concurrent(one, own));
-                    let mut expected: Vec<usize> = together.map(|(_, rank)| rank[0]).collect();
+                    let mut expected: Vec<usize> = together.map(|(_, &rank)| rank).collect();
                     expected.sort_unstable();
                     assert_eq!(alive(tree, own).0, expected, "{boxes:?}");
                     found += expected.len();
@@ -242,7 +223,7 @@ mod tests {
             clock[own] += Step::from(at % 64 == 0) * 100;
             boxes.push(boxed(begin, clock));
         }
-        let ranks = ranks(&boxes.iter().map(|one| [one.clone()].into()).collect::<Vec<_>>());
+        let ranks = ranks(&boxes);
         let tree = tree_of(&boxes, &ranks);
         let (mut all, mut examined) = (0, 0);
         for own in &boxes {

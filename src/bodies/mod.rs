@@ -36,7 +36,7 @@ pub(crate) use builder::{BodyBuilder, Resolved, single_bodies};
 pub(crate) use chain_index::ChainIndex;
 pub(crate) use chain_projection::{ChainProjection, longest_chains};
 pub(crate) use chains::{Chains, by_sum, chains, wide_sum};
-pub(crate) use clock_tree::{BoxTree, ClockTree, ranks};
+pub(crate) use clock_tree::{ClockTree, ranks};
 pub(crate) use footprint::Segment;
 pub(crate) use gather::Gathered;
 pub(crate) use join_error::JoinError;

@@ -11,7 +11,7 @@
 
 use crate::{
     Bytes,
-    bodies::{BoxTree, TimedBox, TimedBoxes, ranks},
+    bodies::{ClockTree, TimedBox, ranks},
     lower::{Cells, Placing, clocks::Lifetimes, place::DraftChunk},
     problem::{ChunkId, Links, Request},
 };
@@ -103,20 +103,20 @@ impl<'a> Overlaps<'a> {
     /// Counts the bytes that may be alive on several streams in the steps of the requests.
     fn count_in_clocks(&mut self, lives: &Lifetimes) {
         let chunks = self.in_the_pool();
-        let boxes: Vec<TimedBoxes> = chunks
-            .iter()
-            .map(|&at| {
+        let boxes: Vec<TimedBox> = chunks
+            .into_iter()
+            .filter_map(|at| {
                 let (life, bytes) = (lives.life(at), 0..self.bytes(at));
                 let begin = if self.is_inside(at) { life.written() } else { life.begin.clone() };
                 let one = TimedBox { begin, end: life.end.clone(), bytes };
-                Some(one).filter(TimedBox::is_life).into_iter().collect()
+                Some(one).filter(TimedBox::is_life)
             })
             .collect();
         let places = ranks(&boxes);
-        let mut tree = BoxTree::new(boxes.len(), lives.streams);
+        let mut tree = ClockTree::of_boxes(boxes.len(), lives.streams);
         let mut below: Vec<i128> = vec![0; tree.len()];
-        for (one, &place) in boxes.iter().flatten().zip(places.iter().flatten()) {
-            tree.add(one, place);
+        for (one, &place) in boxes.iter().zip(&places) {
+            tree.add_box(place, one);
             for node in tree.nodes(place) {
                 below[node] += i128::from(one.bytes.end);
             }
@@ -125,7 +125,7 @@ impl<'a> Overlaps<'a> {
             let life = lives.life(request.overwriter.index());
             let step = TimedBox { begin: life.begin.clone(), end: life.written(), bytes: 0..0 };
             let mut alive = 0;
-            tree.visit(&step, |node| alive += below[node]);
+            tree.visit_meeting(&step, |node| alive += below[node]);
             let at = self.step(at);
             self.alive[at] = alive;
         }

@@ -4,11 +4,11 @@
 //! many boxes of two bodies are alive together, the two clash only if the difference of their offsets lies in one of a
 //! few ranges. These ranges are found once; after that, bodies are compared without visiting their boxes.
 
-use std::{cmp::Reverse, slice};
+use std::cmp::Reverse;
 
 use crate::{
     Bytes,
-    bodies::{BoxTree, TimedBox, TimedBoxes, ranks},
+    bodies::{ClockTree, TimedBox, TimedBoxes, ranks},
     budget::{Budget, Stop},
     search::{
         interval_set::IntervalSet,
@@ -45,9 +45,9 @@ impl Clashes {
         // Every body is compared with those added before it, none of which has more boxes.
         let mut order: Vec<usize> = (0..boxes.len()).filter(|&at| !boxes[at].is_empty()).collect();
         order.sort_by_key(|&body| (boxes[body].len(), Reverse(body)));
-        let lives: TimedBoxes = order.iter().map(|&body| around(&boxes[body])).collect();
-        let places = ranks(slice::from_ref(&lives)).concat();
-        let mut added = BoxTree::new(lives.len(), streams);
+        let lives: Vec<TimedBox> = order.iter().map(|&body| around(&boxes[body])).collect();
+        let places = ranks(&lives);
+        let mut added = ClockTree::of_boxes(lives.len(), streams);
         // By place.
         let mut bodies = vec![None; added.len()];
         // By body of the order: the bodies added before it that may be alive together with it.
@@ -55,7 +55,7 @@ impl Clashes {
         let mut pairs = 0;
         for (&body, (life, &place)) in order.iter().zip(lives.iter().zip(&places)) {
             let mut others = Vec::new();
-            let visited = added.visit(life, |node| {
+            let visited = added.visit_meeting(life, |node| {
                 others.extend(bodies[added.places(node)].iter().flatten().copied());
             });
             budget.spend(visited + others.len()).ok()?;
@@ -64,7 +64,7 @@ impl Clashes {
                 return None;
             }
             met.push(others);
-            added.add(life, place);
+            added.add_box(place, life);
             bodies[place] = Some(body);
         }
         let mut clashes = Self(vec![Vec::new(); boxes.len()]);
@@ -114,18 +114,18 @@ fn around(boxes: &TimedBoxes) -> TimedBox {
 
 /// The boxes of a body.
 struct BytesTree {
-    tree: BoxTree,
+    tree: ClockTree,
     /// By node: the bytes of the boxes below it.
     taken: Vec<IntervalSet>,
 }
 
 impl BytesTree {
     fn of(boxes: &TimedBoxes) -> Self {
-        let places = ranks(slice::from_ref(boxes)).concat();
-        let mut tree = BoxTree::new(boxes.len(), boxes[0].begin.len());
+        let places = ranks(boxes);
+        let mut tree = ClockTree::of_boxes(boxes.len(), boxes[0].begin.len());
         let mut taken = vec![IntervalSet::default(); tree.len()];
         for (one, &place) in boxes.iter().zip(&places) {
-            tree.add(one, place);
+            tree.add_box(place, one);
             for node in tree.nodes(place) {
                 taken[node].add(one.bytes.start, one.bytes.end);
             }
@@ -142,7 +142,7 @@ impl BytesTree {
         let mut found: Vec<(i64, i64)> = Vec::new();
         for other in others {
             let before = found.len();
-            let visited = self.tree.visit(other, |node| {
+            let visited = self.tree.visit_meeting(other, |node| {
                 found.extend(ranges(other, &self.taken[node].0));
             });
             budget.spend(visited + found.len() - before)?;
