@@ -36,13 +36,6 @@ use crate::{
     steps::sum_by_step,
 };
 
-/// The lower bound of a problem, and its peak step.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Bound {
-    pub(crate) bytes: Bytes,
-    pub(crate) peak_step: Step,
-}
-
 /// Bytes that are alive from step `begin` to step `end`; no other weight counts them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LiveWeight {
@@ -103,11 +96,6 @@ impl Problem {
         self.peak_set().step
     }
 
-    /// The lower bound and the peak step.
-    pub(crate) fn bound(&self) -> Bound {
-        Bound { bytes: self.lower_bound(), peak_step: self.peak_step() }
-    }
-
     /// The chunks that the lower bound counts.
     pub(crate) fn peak_set(&self) -> &PeakSet {
         self.derived.peak_set.get_or_init(|| {
@@ -117,8 +105,7 @@ impl Problem {
                 return peak_set;
             }
             let segments = self.ids().filter_map(|chunk| self.segment(chunk));
-            let Bound { bytes, peak_step: step } = self.bound_of(segments, self.len());
-            PeakSet { bytes, step, chunks: Vec::new() }
+            self.peak_of(segments, self.len())
         })
     }
 
@@ -149,22 +136,22 @@ impl Problem {
         LiveWeight { begin, end, plain: high - low, aligned_bytes }
     }
 
-    /// The lower bound of these chains alone.
-    pub(crate) fn lower_bound_of(&self, roots: &[ChunkId]) -> Bound {
+    /// The peak of these chains alone.
+    pub(crate) fn peak_of_chains(&self, roots: &[ChunkId]) -> PeakSet {
         let segments: Vec<Segment> = roots.iter().flat_map(|&root| self.segments(root)).collect();
         let count = segments.len();
-        self.bound_of(segments.into_iter(), count)
+        self.peak_of(segments.into_iter(), count)
     }
 
-    /// The bound of about this many segments.
-    fn bound_of(&self, segments: impl Iterator<Item = Segment>, count: usize) -> Bound {
-        let mut bound = Bound::default();
+    /// The peak of about this many segments.
+    fn peak_of(&self, segments: impl Iterator<Item = Segment>, count: usize) -> PeakSet {
+        let mut peak_set = PeakSet::default();
         self.sweep(segments, count, |step, bytes| {
-            if bytes > bound.bytes {
-                bound = Bound { bytes, peak_step: step };
+            if bytes > peak_set.bytes {
+                (peak_set.bytes, peak_set.step) = (bytes, step);
             }
         });
-        bound
+        peak_set
     }
 
     /// Calls `visit` with every step at which the number of live bytes may change, in ascending order, and with the

@@ -15,7 +15,7 @@ use crate::{
         boxes::{TimedBoxes, concurrent, happens_before},
         builder::{Index, MAX_LOOKED_AT},
     },
-    bound::{Bound, LiveWeight, Weight, free_bytes::FreeBytes},
+    bound::{LiveWeight, Weight, free_bytes::FreeBytes},
     budget::Budget,
     problem::{
         ChunkId, Problem, align_up,
@@ -81,8 +81,8 @@ impl Problem {
     pub(crate) fn peak_set_of_bodies(&self, budget: &mut Budget<'_>) -> Result<PeakSet, PeakSet> {
         // In steps, the peak is found whatever the number of chunks, and pins and reserved ranges count.
         if let Ok(Some(linear)) = self.linear_within(budget) {
-            let Bound { bytes, peak_step } = linear.bound();
-            let chunks = linear.alive_at(peak_step).collect();
+            let &PeakSet { bytes, step, .. } = linear.peak_set();
+            let chunks = linear.alive_at(step).collect();
             return Ok(PeakSet { bytes, step: 0, chunks });
         }
         let peak_set = if self.constraints().is_some_and(|constraints| constraints.streams > 1) {

@@ -45,8 +45,8 @@ pub fn conflict(
         let sum = Size(Bytes::try_from(sum).unwrap_or(Bytes::MAX));
         let _ = writeln!(text, "  {:>10}  together", format!("{sum:#}"));
     }
-    let peak_set = problem.lower_bound_of(&roots);
-    let (step, live) = (short_step(steps, peak_set.peak_step), Size(peak_set.bytes));
+    let peak_set = problem.peak_of_chains(&roots);
+    let (step, live) = (short_step(steps, peak_set.step), Size(peak_set.bytes));
     let reason = if live.0 > capacity {
         let excess = Size(live.0 - capacity);
         format!("At {step}, {live} of them are alive: {excess} more than the capacity.")

@@ -12,7 +12,7 @@
 
 use crate::{
     Problem, Step,
-    bound::Bound,
+    bound::PeakSet,
     problem::{ChunkId, Request},
 };
 
@@ -22,13 +22,13 @@ pub(super) fn with_fewer_overwrites(problem: &Problem) -> Option<Problem> {
     if !problem.is_unconstrained() || !problem.has_links() {
         return None;
     }
-    let bound = problem.bound();
-    within(problem, bound).filter(|looser| looser.bound() == bound)
+    let peak = problem.peak_set();
+    within(problem, peak).filter(|looser| looser.peak_set() == peak)
 }
 
 /// Drops overwrites of parts such that at most `peak.bytes` are alive in any step, and fewer before the peak step.
 /// `None` if none can be dropped.
-fn within(problem: &Problem, peak: Bound) -> Option<Problem> {
+fn within(problem: &Problem, peak: &PeakSet) -> Option<Problem> {
     let accepted: Vec<Request> = problem.accepted_requests().collect();
     let is_given_up = |request: &&Request| {
         let [new, old] = [request.overwriter, request.overwritten].map(|c| problem.chunk(c).size);
@@ -66,11 +66,11 @@ fn within(problem: &Problem, peak: Bound) -> Option<Problem> {
 }
 
 /// The spans of steps, in order, in which more bytes are alive than at the peak, or as many before it.
-fn crowded_spans(problem: &Problem, peak: Bound) -> Vec<(Step, Step)> {
+fn crowded_spans(problem: &Problem, peak: &PeakSet) -> Vec<(Step, Step)> {
     let mut spans: Vec<(Step, Step)> = Vec::new();
     let mut since = None;
     problem.sweep_live_bytes(|step, bytes| {
-        if bytes > peak.bytes || bytes == peak.bytes && step < peak.peak_step {
+        if bytes > peak.bytes || bytes == peak.bytes && step < peak.step {
             since.get_or_insert(step);
         } else if let Some(begin) = since.take() {
             spans.push((begin, step));
@@ -104,7 +104,7 @@ mod tests {
         problem.request(Request::new(b, a, 8).required(required));
         problem.overwrite(d, c, 0);
         let problem = problem.build().unwrap();
-        let looser = within(&problem, Bound { bytes: most, peak_step: 0 });
+        let looser = within(&problem, &PeakSet { bytes: most, ..PeakSet::default() });
         assert_eq!(looser.as_ref().map(Problem::links_taken), links);
         if let Some(looser) = looser {
             assert_eq!((looser.link(b), looser.link(d)), (None, problem.link(d)));
@@ -118,13 +118,12 @@ mod tests {
         let mut loosened = 0;
         arbtest::arbtest(|bytes| {
             let problem = random_problem(bytes)?;
-            let bound = problem.bound();
             let is_of_part = |chunk: ChunkId| {
                 let link = problem.link(chunk);
                 link.is_some_and(|l| problem.chunk(l.overwritten).size != problem.chunk(chunk).size)
             };
-            let most = Bound { bytes: Bytes::MAX, peak_step: 0 };
-            let all = problem.has_links().then(|| within(&problem, most)).flatten();
+            let most = PeakSet { bytes: Bytes::MAX, ..PeakSet::default() };
+            let all = problem.has_links().then(|| within(&problem, &most)).flatten();
             assert_eq!(all.is_some(), problem.ids().any(is_of_part));
             for (looser, is_all) in [(with_fewer_overwrites(&problem), false), (all, true)] {
                 let Some(looser) = looser else { continue };
@@ -132,7 +131,7 @@ mod tests {
                 assert_eq!(looser.chunks(), problem.chunks());
                 assert_eq!(looser.alignment(), problem.alignment());
                 assert_eq!(looser.padding(), problem.padding());
-                assert!(is_all || looser.bound() == bound);
+                assert!(is_all || looser.peak_set() == problem.peak_set());
                 assert!(looser.links_taken() < problem.links_taken());
                 for chunk in problem.ids() {
                     let (before, after) = (problem.link(chunk), looser.link(chunk));
