@@ -6,6 +6,7 @@
 use std::{
     borrow::Cow,
     collections::{BTreeSet, HashMap},
+    num::Wrapping,
     ops::Range,
 };
 
@@ -13,9 +14,9 @@ use tracing::debug;
 
 use crate::{
     Bytes, Problem, ProblemError, Step,
-    bound::LiveWeight,
+    bound::{LiveWeight, Weight},
     problem::{
-        ChunkId, RejectReason, Request, align_up,
+        ChunkId, RejectReason, Request,
         constraints::{Part, Place},
     },
 };
@@ -342,8 +343,8 @@ fn keeps_overwrites(before: &Problem, after: &Problem) -> bool {
 
 /// The bytes alive in every step.
 struct Live {
-    plain: Vec<Bytes>,
-    aligned_bytes: Vec<Bytes>,
+    plain: Vec<Wrapping<Bytes>>,
+    aligned_bytes: Vec<Wrapping<Bytes>>,
     alignment: Bytes,
     /// The most bytes needed in one step.
     bound: Bytes,
@@ -352,7 +353,8 @@ struct Live {
 impl Live {
     fn of(problem: &Problem) -> Self {
         let steps = usize::try_from(problem.steps()).unwrap_or(0);
-        let (plain, aligned_bytes) = (vec![0; steps], vec![0; steps]);
+        // Zeros that stay take no memory.
+        let (plain, aligned_bytes) = (vec![Wrapping(0); steps], vec![Wrapping(0); steps]);
         let mut live =
             Self { plain, aligned_bytes, alignment: problem.alignment(), bound: Bytes::MAX };
         live.apply(&changes(&[], &problem.live_weights()));
@@ -361,25 +363,24 @@ impl Live {
     }
 
     fn most(&self) -> Bytes {
-        let bytes = |step: usize| self.needed(self.plain[step], self.aligned_bytes[step]);
+        let bytes = |step: usize| self.alive(step).bytes_alive(self.alignment);
         (0..self.plain.len()).map(bytes).max().unwrap_or(0)
     }
 
-    fn needed(&self, plain: Bytes, aligned_bytes: Bytes) -> Bytes {
-        aligned_bytes.max(align_up(plain, self.alignment))
+    fn alive(&self, step: usize) -> Weight {
+        Weight { plain: self.plain[step], aligned_bytes: self.aligned_bytes[step] }
     }
 
     /// Replaces the bytes that some chunks need, unless the bound would rise.
     fn replace(&mut self, before: &[LiveWeight], after: &[LiveWeight]) -> Result<(), RejectReason> {
         let changes = changes(before, after);
         let mut was_at_bound = false;
-        for change in &changes {
-            for step in change.steps.clone() {
-                let (plain, aligned_bytes) = (self.plain[step], self.aligned_bytes[step]);
-                was_at_bound |= self.needed(plain, aligned_bytes) == self.bound;
-                let plain = plain.wrapping_add(change.plain);
-                if self.needed(plain, aligned_bytes.wrapping_add(change.aligned_bytes)) > self.bound
-                {
+        for (steps, change) in &changes {
+            for step in steps.clone() {
+                let mut alive = self.alive(step);
+                was_at_bound |= alive.bytes_alive(self.alignment) == self.bound;
+                alive += *change;
+                if alive.bytes_alive(self.alignment) > self.bound {
                     return Err(RejectReason::LargerBound);
                 }
             }
@@ -391,43 +392,32 @@ impl Live {
         Ok(())
     }
 
-    fn apply(&mut self, changes: &[Change]) {
-        for Change { steps, plain, aligned_bytes } in changes {
+    fn apply(&mut self, changes: &[(Range<usize>, Weight)]) {
+        for (steps, change) in changes {
             for step in steps.clone() {
-                self.plain[step] = self.plain[step].wrapping_add(*plain);
-                self.aligned_bytes[step] = self.aligned_bytes[step].wrapping_add(*aligned_bytes);
+                self.plain[step] += change.plain;
+                self.aligned_bytes[step] += change.aligned_bytes;
             }
         }
     }
 }
 
-/// A change of the bytes alive in some steps, modulo 2^64.
-struct Change {
-    steps: Range<usize>,
-    plain: Bytes,
-    aligned_bytes: Bytes,
-}
-
-/// The changes that turn the live bytes before into those after.
-fn changes(before: &[LiveWeight], after: &[LiveWeight]) -> Vec<Change> {
-    let mut events: Vec<(Step, Bytes, Bytes)> = Vec::new();
-    for (weights, sign) in [(before, Bytes::MAX), (after, 1)] {
-        for weight in weights {
-            let (plain, aligned_bytes) =
-                (weight.plain.wrapping_mul(sign), weight.aligned_bytes.wrapping_mul(sign));
-            events.push((weight.begin, plain, aligned_bytes));
-            events.push((weight.end, plain.wrapping_neg(), aligned_bytes.wrapping_neg()));
-        }
-    }
-    events.sort_unstable_by_key(|&(step, ..)| step);
-    let (mut plain, mut aligned_bytes) = (0_u64, 0_u64);
+/// The changes that turn the live bytes before into those after, each with its steps.
+fn changes(before: &[LiveWeight], after: &[LiveWeight]) -> Vec<(Range<usize>, Weight)> {
+    let before = before.iter().map(|one| (one.begin, one.end, -one.weight));
+    let after = after.iter().map(|one| (one.begin, one.end, one.weight));
+    let events = before.chain(after);
+    let mut events: Vec<(Step, Weight)> =
+        events.flat_map(|(begin, end, weight)| [(begin, weight), (end, -weight)]).collect();
+    events.sort_unstable_by_key(|&(step, _)| step);
+    let mut change = Weight::default();
     let mut changes = Vec::new();
     for pair in events.windows(2) {
-        let [(begin, more, more_cells), (end, ..)] = [pair[0], pair[1]];
-        (plain, aligned_bytes) = (plain.wrapping_add(more), aligned_bytes.wrapping_add(more_cells));
-        if begin < end && (plain, aligned_bytes) != (0, 0) {
+        let (begin, end) = (pair[0].0, pair[1].0);
+        change += pair[0].1;
+        if begin < end && change != Weight::default() {
             let at = |step: Step| usize::try_from(step).unwrap_or(usize::MAX);
-            changes.push(Change { steps: at(begin)..at(end), plain, aligned_bytes });
+            changes.push((at(begin)..at(end), change));
         }
     }
     changes

@@ -64,8 +64,8 @@ impl<'a> Needed<'a> {
                 problem.add_weighted(body, &mut weighted);
                 for one in weighted.drain(..) {
                     visit(&one.time.begin, &one.time.end);
-                    plain.push(one.plain);
-                    cells.push((one.chunk, one.aligned_bytes));
+                    plain.push(one.weight.plain.0);
+                    cells.push((one.chunk, one.weight.aligned_bytes.0));
                 }
             }
         });

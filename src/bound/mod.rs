@@ -41,17 +41,26 @@ use crate::{
 pub(crate) struct LiveWeight {
     pub(crate) begin: Step,
     pub(crate) end: Step,
-    pub(crate) plain: Bytes,
-    /// The bytes of the cells of the alignment that they alone touch.
-    pub(crate) aligned_bytes: Bytes,
+    pub(crate) weight: Weight,
 }
 
-/// The bytes of a segment and of the cells that it alone touches. The weight of a segment that ends is added as a
-/// negative number, modulo 2^64.
-#[derive(Clone, Copy, Default)]
-pub(super) struct Weight {
-    pub(super) plain: Wrapping<Bytes>,
-    pub(super) aligned_bytes: Wrapping<Bytes>,
+/// A number of bytes, and the bytes of the cells of the alignment that they alone touch. The weight of bytes whose
+/// lives end is added as a negative number, modulo 2^64.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Weight {
+    pub(crate) plain: Wrapping<Bytes>,
+    pub(crate) aligned_bytes: Wrapping<Bytes>,
+}
+
+impl Weight {
+    pub(crate) fn new(plain: Bytes, aligned_bytes: Bytes) -> Self {
+        Self { plain: Wrapping(plain), aligned_bytes: Wrapping(aligned_bytes) }
+    }
+
+    /// The bytes alive: the plain bytes rounded up, or the cells if they are more.
+    pub(crate) fn bytes_alive(self, alignment: Bytes) -> Bytes {
+        align_up(self.plain.0, alignment).max(self.aligned_bytes.0)
+    }
 }
 
 impl AddAssign for Weight {
@@ -133,7 +142,7 @@ impl Problem {
 
     fn live_weight(&self, &Segment { begin, end, low, high, .. }: &Segment) -> LiveWeight {
         let aligned_bytes = self.align_up(high) - self.align_up(low);
-        LiveWeight { begin, end, plain: high - low, aligned_bytes }
+        LiveWeight { begin, end, weight: Weight::new(high - low, aligned_bytes) }
     }
 
     /// The peak of these chains alone.
@@ -168,8 +177,7 @@ impl Problem {
     ) {
         let weights = segments.map(|segment| self.live_weight(&segment));
         self.sweep_weights(weights, count, |step, live| {
-            let bytes = live.aligned_bytes.0.max(align_up(live.plain.0, self.alignment()));
-            visit(step, bytes);
+            visit(step, live.bytes_alive(self.alignment()));
         });
     }
 
@@ -183,8 +191,8 @@ impl Problem {
     ) {
         if self.alignment() == 1 {
             // Every byte is a cell, so one sum suffices.
-            let changes = weights.flat_map(|LiveWeight { begin, end, plain, .. }| {
-                [(begin, Wrapping(plain)), (end, -Wrapping(plain))]
+            let changes = weights.flat_map(|LiveWeight { begin, end, weight }| {
+                [(begin, weight.plain), (end, -weight.plain)]
             });
             let mut live = Wrapping(0);
             sum_by_step(changes, 2 * count, self.steps(), |step, change| {
@@ -193,10 +201,8 @@ impl Problem {
             });
             return;
         }
-        let changes = weights.flat_map(|LiveWeight { begin, end, plain, aligned_bytes }| {
-            let weight = Weight { plain: Wrapping(plain), aligned_bytes: Wrapping(aligned_bytes) };
-            [(begin, weight), (end, -weight)]
-        });
+        let changes =
+            weights.flat_map(|LiveWeight { begin, end, weight }| [(begin, weight), (end, -weight)]);
         let mut live = Weight::default();
         sum_by_step(changes, 2 * count, self.steps(), |step, change| {
             live += change;

@@ -4,7 +4,7 @@
 //! share count once, and bytes that pins and reserved ranges take are not free for other chunks. With several
 //! streams, the peak set is an [antichain](super::antichain).
 
-use std::{cmp::Reverse, num::Wrapping, ops::Range};
+use std::{cmp::Reverse, ops::Range};
 
 use smallvec::{SmallVec, smallvec};
 
@@ -38,9 +38,8 @@ pub(crate) struct PeakSet {
 pub(super) struct WeightedBox {
     pub(super) chunk: ChunkId,
     pub(super) time: TimedBox,
-    /// The bytes that no other body can have: without alignment, and in cells of the alignment.
-    pub(super) plain: Bytes,
-    pub(super) aligned_bytes: Bytes,
+    /// The bytes that no other body can have.
+    pub(super) weight: Weight,
 }
 
 /// Finds the earlier boxes of a list with which a box must be compared.
@@ -102,8 +101,7 @@ impl Problem {
     /// The least size of the only pool that holds bodies alive together, if their extents have the sum `plain` and
     /// their cells the sum `aligned_bytes`.
     pub(crate) fn bytes_beside(&self, plain: Bytes, aligned_bytes: Bytes) -> Bytes {
-        let weight = Weight { plain: Wrapping(plain), aligned_bytes: Wrapping(aligned_bytes) };
-        let bytes = self.alive(weight, self.cut_off());
+        let bytes = self.alive(Weight::new(plain, aligned_bytes), self.cut_off());
         self.in_pools(PeakSet { bytes, ..PeakSet::default() }).bytes
     }
 
@@ -146,12 +144,9 @@ impl Problem {
 
     /// Adds the bytes of a body to a list.
     pub(super) fn add_weighted(&self, body: &Body, weighted: &mut Vec<WeightedBox>) {
-        let aligned_bytes = |bytes: &Range<Bytes>| self.aligned_bytes(body, bytes);
-        let with_weight = |chunk: ChunkId, time: TimedBox| WeightedBox {
-            chunk,
-            plain: time.bytes.end - time.bytes.start,
-            aligned_bytes: aligned_bytes(&time.bytes),
-            time,
+        let with_weight = |chunk: ChunkId, time: TimedBox| {
+            let weight = self.weight(body, &time.bytes);
+            WeightedBox { chunk, time, weight }
         };
         // The boxes of one chunk share nothing.
         if let [(chunk, _)] = *body.members {
@@ -178,6 +173,11 @@ impl Problem {
         }
     }
 
+    /// The weight of some bytes of a body.
+    fn weight(&self, body: &Body, bytes: &Range<Bytes>) -> Weight {
+        Weight::new(bytes.end - bytes.start, self.aligned_bytes(body, bytes))
+    }
+
     /// The bytes of the cells of the alignment that some bytes of a body alone touch, wherever it lies.
     pub(super) fn aligned_bytes(&self, body: &Body, bytes: &Range<Bytes>) -> Bytes {
         let alignment = self.alignment();
@@ -194,24 +194,22 @@ impl Problem {
     /// The bytes that a body needs in each step, with one stream.
     pub(crate) fn body_weights(&self, body: &Body) -> SmallVec<[LiveWeight; 1]> {
         if let Some((&[begin], &[end])) = self.only_life(body) {
-            let (plain, aligned_bytes) = (body.extent, self.aligned_bytes(body, &(0..body.extent)));
-            return smallvec![LiveWeight { begin, end, plain, aligned_bytes }];
+            let weight = self.weight(body, &(0..body.extent));
+            return smallvec![LiveWeight { begin, end, weight }];
         }
         // The boxes of one chunk share nothing.
         if let [_] = *body.members {
             let weight = |TimedBox { begin, end, bytes }: TimedBox| LiveWeight {
                 begin: begin[0],
                 end: end[0],
-                plain: bytes.end - bytes.start,
-                aligned_bytes: self.aligned_bytes(body, &bytes),
+                weight: self.weight(body, &bytes),
             };
             return self.boxes_of(body).into_iter().map(weight).collect();
         }
-        let weight = |WeightedBox { time, plain, aligned_bytes, .. }: WeightedBox| LiveWeight {
+        let weight = |WeightedBox { time, weight, .. }: WeightedBox| LiveWeight {
             begin: time.begin[0],
             end: time.end[0],
-            plain,
-            aligned_bytes,
+            weight,
         };
         self.weighted(body).into_iter().map(weight).collect()
     }
@@ -241,8 +239,10 @@ impl Problem {
     /// The least pool size for this weight: its bytes rounded up to the alignment, or its cells if they are more. If
     /// capacities cut off cells, the bytes are not rounded, and the cells count less by `cut_off`.
     fn alive(&self, alive: Weight, cut_off: Bytes) -> Bytes {
-        let plain = if cut_off == 0 { self.align_up(alive.plain.0) } else { alive.plain.0 };
-        plain.max(alive.aligned_bytes.0.saturating_sub(cut_off))
+        match cut_off {
+            0 => alive.bytes_alive(self.alignment()),
+            _ => alive.plain.0.max(alive.aligned_bytes.0.saturating_sub(cut_off)),
+        }
     }
 
     /// The least size of the only pool in which the bytes alive in every step fit around pins and reserved ranges; 0
@@ -280,8 +280,7 @@ impl Problem {
         let fixed = begun.iter().map(|&(Range { start: begin, end }, _)| LiveWeight {
             begin,
             end,
-            plain: 0,
-            aligned_bytes: 0,
+            weight: Weight::default(),
         });
         let (mut begun, mut ended) = (begun.iter().peekable(), ended.iter().peekable());
         let mut most = 0;
