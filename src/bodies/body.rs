@@ -8,7 +8,7 @@ use crate::{
     Bytes, Step,
     bodies::{BodyLifetimes, TimedBox, TimedBoxes, View},
     problem::{
-        ChunkId, Constrained, Problem, Segment,
+        ChunkId, Problem, Segment,
         constraints::{Place, PoolId},
     },
 };
@@ -83,7 +83,7 @@ impl Problem {
 
     /// The boxes of a body: bytes, counted from its lowest, and the time in which it needs them.
     pub(crate) fn boxes_of(&self, body: &Body) -> TimedBoxes {
-        let Some(extra) = self.extra.as_deref() else {
+        if self.is_unconstrained() {
             let (root, _) = self.place_in_chain(body.members[0].0);
             let timed = |Segment { begin, end, low, high, .. }| TimedBox {
                 begin: [begin].into(),
@@ -91,17 +91,17 @@ impl Problem {
                 bytes: low..high,
             };
             return self.segments(root).map(timed).collect();
-        };
+        }
         // The only chunk of a body begins where the body begins.
         if let [(chunk, _)] = &*body.members {
-            return self.view(extra).boxes(*chunk, self.link(*chunk));
+            return self.view().boxes(*chunk, self.link(*chunk));
         }
         self.boxes_by_chunk(body).into_iter().flat_map(|(_, boxes)| boxes).collect()
     }
 
     /// The begin and the end of a body that is one chunk, which needs all of its bytes for all of its life.
     pub(crate) fn only_life(&self, body: &Body) -> Option<(&[Step], &[Step])> {
-        let (life, constraints) = (self.one_life(body)?, self.constraints()?);
+        let (life, constraints) = (self.one_life(body)?, self.all_constraints());
         // Holes and windows exist only with one stream.
         let is_whole = constraints.streams > 1 || constraints.of(body.members[0].0).is_whole();
         is_whole.then_some(life)
@@ -128,8 +128,7 @@ impl Problem {
 
     /// The boxes of a body, by member.
     pub(crate) fn boxes_by_chunk(&self, body: &Body) -> Vec<(ChunkId, TimedBoxes)> {
-        let Some(extra) = self.extra.as_deref() else { return Vec::new() };
-        let view = self.view(extra);
+        let view = self.view();
         let boxes = |&(chunk, at): &(ChunkId, Bytes)| {
             let boxes = view.boxes(chunk, self.link(chunk)).into_iter();
             let boxes =
@@ -139,8 +138,8 @@ impl Problem {
         body.members.iter().map(boxes).collect()
     }
 
-    fn view<'a>(&'a self, extra: &'a Constrained) -> View<'a> {
-        let (chunks, constraints) = (&*self.chunks, &extra.constraints);
+    pub(crate) fn view(&self) -> View<'_> {
+        let (chunks, constraints) = (&*self.chunks, self.all_constraints());
         View { chunks, constraints, alignment: self.alignment, padding: self.padding }
     }
 }

@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use crate::{
     Step,
-    bodies::{ClockTree, TimedBox, TimedBoxes, View, happens_before, wide_sum},
+    bodies::{ClockTree, TimedBox, TimedBoxes, happens_before, wide_sum},
     budget::{Budget, Stop},
     problem::{
         ChunkId, Link, Problem, ProblemBuilder, Request,
@@ -52,33 +52,24 @@ impl Problem {
         if let Some(linear) = self.derived.linear.get() {
             return Ok(linear.as_ref());
         }
-        let constraints = self.constraints().filter(|constraints| constraints.streams > 1);
-        let linear = match constraints.filter(|constraints| !self.is_no_interval_order(constraints))
-        {
-            Some(constraints) => {
-                budget.look()?;
-                let boxes = in_steps(&self.all_boxes(), budget)?;
-                let linear =
-                    boxes.as_ref().and_then(|boxes| self.on_one_stream(constraints, boxes));
-                budget.look()?;
-                let is_same = |linear: &Self| {
-                    let mut ids = self.ids();
-                    ids.all(|chunk| linear.link(chunk) == self.link(chunk))
-                        && Some(linear.all_boxes()) == boxes
-                };
-                linear.and_then(|linear| linear.finish().ok()).filter(is_same)
-            }
-            None => None,
-        };
+        let mut linear = None;
+        if self.streams() > 1 && !self.is_no_interval_order() {
+            budget.look()?;
+            let boxes = in_steps(&self.all_boxes(), budget)?;
+            let steps = boxes.as_ref().and_then(|boxes| self.on_one_stream(boxes));
+            budget.look()?;
+            let is_same = |linear: &Self| {
+                let mut ids = self.ids();
+                ids.all(|chunk| linear.link(chunk) == self.link(chunk))
+                    && Some(linear.all_boxes()) == boxes
+            };
+            linear = steps.and_then(|steps| steps.finish().ok()).filter(is_same);
+        }
         Ok(self.derived.linear.get_or_init(|| linear).as_ref())
     }
 
     /// The problem on one stream, with the lives that follow from these boxes there.
-    fn on_one_stream(
-        &self,
-        constraints: &Constraints,
-        boxes: &[TimedBoxes],
-    ) -> Option<ProblemBuilder> {
+    fn on_one_stream(&self, boxes: &[TimedBoxes]) -> Option<ProblemBuilder> {
         let mut linear = Self::builder().alignment(self.alignment).padding(self.padding);
         let mut ends: Vec<Step> = vec![0; self.len()];
         let mut begins: Vec<Step> = vec![0; self.len()];
@@ -97,7 +88,7 @@ impl Problem {
             linear.chunk(begins[at]..ends[at], chunk.size);
         }
         linear.labels = self.labels.clone();
-        constraints.copy_without_streams(&mut linear);
+        self.all_constraints().copy_without_streams(&mut linear);
         // No layout may do without a required overwrite.
         let required: HashSet<(ChunkId, ChunkId)> = self
             .requests
@@ -116,12 +107,12 @@ impl Problem {
 
     /// Looks at a sample for two begins each of which has a predecessor that the other lacks; then the boxes form no
     /// interval order. Most problems that cannot be collapsed are found this way.
-    fn is_no_interval_order(&self, constraints: &Constraints) -> bool {
+    fn is_no_interval_order(&self) -> bool {
         // Without a link, a box is the life of its chunk.
         let life = |at: usize| {
             let is_whole =
                 self.chunks[at].size > 0 && self.links.get(ChunkId::from_index(at)).is_none();
-            constraints.lives.get(at).filter(|_| is_whole)
+            self.all_constraints().lives.get(at).filter(|_| is_whole)
         };
         let is_apart = |a: &Clock, b: &Clock| !happens_before(a, b) && !happens_before(b, a);
         (0..self.len()).step_by(self.len().div_ceil(SAMPLES).max(1)).any(|at| {
@@ -156,10 +147,7 @@ impl Problem {
 
     /// The boxes of every chunk.
     fn all_boxes(&self) -> Vec<TimedBoxes> {
-        let plain = Constraints::none();
-        let constraints = self.constraints().unwrap_or(&plain);
-        let (alignment, padding) = (self.alignment, self.padding);
-        let view = View { chunks: &self.chunks, constraints, alignment, padding };
+        let view = self.view();
         self.ids().map(|chunk| view.boxes(chunk, self.link(chunk))).collect()
     }
 }
@@ -293,9 +281,7 @@ mod tests {
                 }
             }
             let Ok(problem) = problem.build() else { return Ok(()) };
-            let has_two = problem
-                .constraints()
-                .is_some_and(|constraints| problem.is_no_interval_order(constraints));
+            let has_two = problem.is_no_interval_order();
             let in_one = in_steps(&problem.all_boxes(), &mut Budget::default()).unwrap();
             assert!(!has_two || in_one.is_none(), "{problem:?}");
             two += u32::from(has_two);

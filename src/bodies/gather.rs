@@ -139,11 +139,6 @@ impl Problem {
         now.map(|(request, reason)| (self.requests()[request], reason)).collect()
     }
 
-    /// The number of streams.
-    fn streams(&self) -> usize {
-        self.constraints().map_or(1, |constraints| constraints.streams)
-    }
-
     /// The problem with those optional parts required that lie inside their wholes at these places; the unchanged
     /// problem if that is impossible.
     pub(crate) fn with_parts_at(&self, place: impl Fn(ChunkId) -> Place) -> Cow<'_, Self> {

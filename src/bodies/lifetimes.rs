@@ -152,7 +152,7 @@ pub(crate) struct BodyLifetimes {
 impl BodyLifetimes {
     pub(crate) fn of(problem: &Problem) -> Self {
         let bodies = problem.bodies();
-        let streams = problem.constraints().map_or(1, |constraints| constraints.streams);
+        let streams = problem.streams();
         let (mut idle, mut are_single) = (Vec::new(), true);
         let lives = Lifetimes::of(streams, bodies.len(), |visit| {
             idle.clear();

@@ -84,11 +84,8 @@ impl Problem {
             let chunks = linear.alive_at(step).collect();
             return Ok(PeakSet { bytes, step: 0, chunks });
         }
-        let peak_set = if self.constraints().is_some_and(|constraints| constraints.streams > 1) {
-            self.peak_set_on_streams(budget)
-        } else {
-            Ok(self.peak())
-        };
+        let peak_set =
+            if self.streams() > 1 { self.peak_set_on_streams(budget) } else { Ok(self.peak()) };
         peak_set.map(|peak_set| self.in_pools(peak_set)).map_err(|peak_set| self.in_pools(peak_set))
     }
 

@@ -355,8 +355,7 @@ pub(super) fn read_plan(bytes: &[u8], problem: &Problem) -> Result<Plan, ImportE
         if let Some(chunk) = known {
             lines[chunk.index()] = Some(at);
             // A plan keeps the sum of each clock, by which clocks cannot be told apart.
-            let life =
-                problem.constraints().and_then(|constraints| constraints.lives.get(chunk.index()));
+            let life = problem.all_constraints().lives.get(chunk.index());
             for (time, meaning, own) in [
                 (&begin, LOWER, life.map(|life| &life.begin)),
                 (&end, UPPER, life.map(|life| &life.end)),

@@ -38,8 +38,7 @@ impl Memories {
             return Ok(lowered);
         }
         let Lowered { problem, places, refused, runs } = lowered;
-        let has_pools = problem.constraints().is_some_and(|constraints| constraints.has_pools);
-        if has_pools && !pools.is_empty() {
+        if problem.all_constraints().has_pools && !pools.is_empty() {
             return Err(PlanError::PoolsTwice);
         }
         if let Some(pool) = pools.iter().find(|pool| pool.alignment > 1)
@@ -68,9 +67,7 @@ impl Memories {
             Ok((chunk, pool, pin.offset.checked_sub(at).ok_or_else(below)?))
         });
         let pinned = pinned.collect::<Result<Vec<_>, PlanError>>()?;
-        let is_pinned = |chunk: ChunkId| {
-            problem.constraints().is_some_and(|constraints| constraints.of(chunk).pin.is_some())
-        };
+        let is_pinned = |chunk: ChunkId| problem.all_constraints().of(chunk).pin.is_some();
         if let Some((chunk, ..)) = pinned.iter().find(|(chunk, ..)| is_pinned(*chunk)) {
             return Err(PlanError::PinnedTwice { name: problem.name(*chunk) });
         }

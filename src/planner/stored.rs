@@ -84,6 +84,6 @@ fn has_chunks_of(plan: &Plan, problem: &Problem) -> bool {
 /// a problem.
 fn is_finer(plan: &Plan, problem: &Problem) -> bool {
     let has_windows = |own: &ChunkConstraints| !own.holes.is_empty() || !own.windows.is_empty();
-    let own = problem.constraints().map_or(&[][..], |constraints| &constraints.own);
+    let own = &problem.all_constraints().own;
     plan.windows.is_empty() == own.iter().any(has_windows) || plan.pool_size < problem.lower_bound()
 }

@@ -46,7 +46,7 @@ impl Problem {
         self.check_shared(other, shared)?;
         let shift = self.steps;
         let steps = shift.checked_add(other.steps).ok_or(ProblemError::TooManySteps)?;
-        let streams = self.stream_count().max(other.stream_count());
+        let streams = self.streams().max(other.streams());
         let lives = both_lives(&self, other, streams)?;
         let pools = common_pools(&self, other)?;
         let own: Vec<(ChunkId, ChunkConstraints)> = constraints_of_both(&self, other, shared)?;
@@ -81,12 +81,10 @@ impl Problem {
         for (chunk, constraints) in own {
             builder.constrain(chunk, constraints);
         }
-        if let Some(constraints) = other.constraints() {
-            for (later, own) in other.ids().zip(&constraints.own) {
-                // A shared chunk has the constraints of both problems.
-                if ids[later.index()].index() >= earlier_chunks {
-                    builder.constrain(ids[later.index()], own.clone().later(shift));
-                }
+        for (later, own) in other.ids().zip(&other.all_constraints().own) {
+            // A shared chunk has the constraints of both problems.
+            if ids[later.index()].index() >= earlier_chunks {
+                builder.constrain(ids[later.index()], own.clone().later(shift));
             }
         }
         if let Some(BothLives { earlier, later, end }) = lives {
@@ -124,18 +122,15 @@ impl Problem {
                 builder.request(request);
             }
         }
-        if let Some(constraints) = other.constraints() {
-            let later = |part: &Part| Part::new(id(part.part), id(part.whole), part.offset);
-            parts.extend(constraints.parts.iter().map(later));
-            for group in &constraints.apart {
-                builder.apart(group.iter().map(|&chunk| id(chunk)).collect::<Vec<_>>());
-            }
+        let later = |part: &Part| Part::new(id(part.part), id(part.whole), part.offset);
+        parts.extend(other.parts().iter().map(later));
+        for group in &other.all_constraints().apart {
+            builder.apart(group.iter().map(|&chunk| id(chunk)).collect::<Vec<_>>());
         }
         let known = builder.constraints.iter().flat_map(|all| &all.parts);
         for Part { part, whole, offset } in new_parts(known, parts) {
             builder.part(part, whole, offset);
         }
-        let later = |part: &Part| Part::new(id(part.part), id(part.whole), part.offset);
         let optional = other.optional_parts.iter().map(later).collect();
         let optional = new_parts(&builder.optional_parts, optional);
         builder.optional_parts.extend(optional);
@@ -188,22 +183,15 @@ impl Problem {
         Ok(())
     }
 
-    fn stream_count(&self) -> usize {
-        self.constraints().map_or(1, |constraints| constraints.streams)
-    }
-
     /// The lifetimes of all chunks in clocks of `streams` entries; missing entries are 0.
     fn lives(&self, streams: usize) -> Vec<Life> {
         let wide = |clock: &[Step]| -> Clock {
             let rest = std::iter::repeat(0);
             clock.iter().copied().chain(rest).take(streams).collect()
         };
-        let life = |(chunk, at): (&Chunk, usize)| {
-            let life = self.constraints().and_then(|constraints| constraints.lives.get(at));
-            match life {
-                Some(Life { begin, end }) => Life { begin: wide(begin), end: wide(end) },
-                None => Life { begin: wide(&[chunk.begin]), end: wide(&[chunk.end]) },
-            }
+        let life = |(chunk, at): (&Chunk, usize)| match self.all_constraints().lives.get(at) {
+            Some(Life { begin, end }) => Life { begin: wide(begin), end: wide(end) },
+            None => Life { begin: wide(&[chunk.begin]), end: wide(&[chunk.end]) },
         };
         self.chunks.iter().zip(0..).map(life).collect()
     }
@@ -276,10 +264,8 @@ fn both_lives(
 
 /// The pools of both problems, if either lists some.
 fn common_pools(first: &Problem, second: &Problem) -> Result<Option<Vec<Pool>>, ProblemError> {
-    let listed = |problem: &Problem| {
-        let constraints = problem.constraints().filter(|constraints| constraints.has_pools);
-        constraints.map(|constraints| constraints.pools.clone())
-    };
+    let listed =
+        |problem: &Problem| problem.all_constraints().has_pools.then(|| problem.pools().to_vec());
     match (listed(first), listed(second)) {
         (Some(first), Some(second)) if first != second => Err(ProblemError::OtherPools),
         (Some(pools), _) | (None, Some(pools)) => Ok(Some(pools)),
@@ -297,12 +283,9 @@ fn constraints_of_both(
     if first.is_unconstrained() && second.is_unconstrained() {
         return Ok(Vec::new());
     }
-    let of = |problem: &Problem, chunk: ChunkId| {
-        let constraints = problem.constraints();
-        constraints.map(|all| all.of(chunk).clone()).unwrap_or_default()
-    };
     let merged = shared.iter().map(|pair| {
-        let (a, b) = (of(first, pair.0), of(second, pair.1));
+        let a = first.all_constraints().of(pair.0).clone();
+        let b = second.all_constraints().of(pair.1).clone();
         if a.pin.zip(b.pin).is_some_and(|(a, b)| a != b) {
             return Err(ProblemError::TwoPins { chunk: first.labels.name(pair.0) });
         }

@@ -40,7 +40,7 @@ pub(crate) use labels::{Ids, Labels};
 pub(crate) use links::{Link, Rejected};
 pub use links::{RejectReason, Request};
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, LazyLock, OnceLock};
 
 use crate::{
     Bytes, Step,
@@ -311,7 +311,7 @@ impl Problem {
     /// The chunks that must lie inside others, in the order given.
     #[must_use]
     pub fn parts(&self) -> &[constraints::Part] {
-        self.constraints().map_or(&[], |constraints| &constraints.parts)
+        &self.all_constraints().parts
     }
 
     /// The chunks that may lie inside others, in the order given.
@@ -323,22 +323,29 @@ impl Problem {
     /// The pools, at least one. An unconstrained problem has one without limits.
     #[must_use]
     pub fn pools(&self) -> &[constraints::Pool] {
-        static PLAIN: OnceLock<[constraints::Pool; 1]> = OnceLock::new();
-        match self.constraints() {
-            Some(constraints) => &constraints.pools,
-            None => PLAIN.get_or_init(|| [constraints::Pool::new("pool")]),
-        }
+        &self.all_constraints().pools
     }
 
     /// The bytes that operators move to and from a chunk.
     pub(crate) fn traffic(&self, chunk: ChunkId) -> Bytes {
-        let traffic = self.constraints().and_then(|constraints| constraints.of(chunk).traffic);
-        traffic.unwrap_or(self.chunk(chunk).size)
+        self.all_constraints().of(chunk).traffic.unwrap_or(self.chunk(chunk).size)
     }
 
     /// The constraints of a constrained problem.
     pub(crate) fn constraints(&self) -> Option<&constraints::Constraints> {
         self.extra.as_deref().map(|extra| &extra.constraints)
+    }
+
+    /// The constraints; of an unconstrained problem, those that bind nothing.
+    pub(crate) fn all_constraints(&self) -> &constraints::Constraints {
+        static NONE: LazyLock<constraints::Constraints> =
+            LazyLock::new(constraints::Constraints::none);
+        self.constraints().unwrap_or(&NONE)
+    }
+
+    /// The number of streams.
+    pub(crate) fn streams(&self) -> usize {
+        self.all_constraints().streams
     }
 
     /// Rounds a size or offset in bytes up to the alignment.

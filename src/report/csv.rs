@@ -43,8 +43,7 @@ pub fn write_plan_csv(
 /// If the writer fails.
 pub fn write_problem_csv(out: impl io::Write, problem: &Problem) -> io::Result<()> {
     let mut writer = writer(out);
-    let constraints: &[ChunkConstraints] =
-        problem.constraints().map_or(&[], |constraints| &constraints.own);
+    let constraints = &problem.all_constraints().own;
     let pool = problem.pools().iter().map(|pool| pool.alignment).max();
     let common = problem.alignment().max(pool.unwrap_or(1));
     let optional = [
@@ -75,7 +74,7 @@ pub fn write_problem_csv(out: impl io::Write, problem: &Problem) -> io::Result<(
 /// without, do not count.
 #[must_use]
 pub fn not_in_csv(problem: &Problem) -> Option<Feature> {
-    let constraints = problem.constraints()?;
+    let constraints = problem.all_constraints();
     let mut pools = constraints.pools.iter();
     [
         (constraints.pools.len() > 1, Feature::Pools),
@@ -91,10 +90,7 @@ pub fn not_in_csv(problem: &Problem) -> Option<Feature> {
 
 /// The lifetime of a chunk in steps or, if the problem runs on several streams, in clocks.
 fn times(problem: Option<&Problem>, chunk: usize, steps: Range<Step>) -> [String; 2] {
-    match problem
-        .and_then(Problem::constraints)
-        .and_then(|constraints| constraints.lives.get(chunk))
-    {
+    match problem.and_then(|problem| problem.all_constraints().lives.get(chunk)) {
         Some(life) => [clock(&life.begin), clock(&life.end)],
         None => [steps.start.to_string(), steps.end.to_string()],
     }

@@ -232,8 +232,7 @@ impl<'a> LastReaders<'a> {
 /// The number of inputs that lie inside each chunk.
 fn parts_inside(lowered: &Lowered) -> HashMap<ChunkId, usize> {
     let mut inside = HashMap::new();
-    for part in lowered.problem.constraints().into_iter().flat_map(|constraints| &constraints.parts)
-    {
+    for part in lowered.problem.parts() {
         *inside.entry(part.whole).or_default() += 1;
     }
     inside

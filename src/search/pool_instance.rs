@@ -77,8 +77,7 @@ impl<'p> PoolInstance<'p> {
         let overlaps =
             OverlapFinder::within(&boxes, pairs, budget).unwrap_or(OverlapFinder::Unknown);
         let mut groups: HashMap<ChunkId, Vec<usize>> = HashMap::new();
-        let apart = problem.constraints().map_or(&[][..], |constraints| &constraints.apart);
-        for (group, chunks) in apart.iter().enumerate() {
+        for (group, chunks) in problem.all_constraints().apart.iter().enumerate() {
             for &chunk in chunks {
                 let groups = groups.entry(chunk).or_default();
                 if groups.last() != Some(&group) {
@@ -91,12 +90,12 @@ impl<'p> PoolInstance<'p> {
 
     /// The groups of chunks kept apart.
     pub(super) fn apart(&self) -> &'p [Vec<ChunkId>] {
-        self.problem.constraints().map_or(&[], |constraints| &constraints.apart)
+        &self.problem.all_constraints().apart
     }
 
     /// The number of streams.
     pub(super) fn streams(&self) -> usize {
-        self.problem.constraints().map_or(1, |constraints| constraints.streams)
+        self.problem.streams()
     }
 
     /// The cost of a body's traffic if it lies in a pool.

@@ -60,9 +60,7 @@ impl<'p> Relaxed<'p> {
 
     /// Makes a layout of the constrained problem from one of this problem, if it satisfies the constraints.
     pub(crate) fn satisfied(&self, layout: Layout) -> Option<Layout> {
-        let pin = |chunk| {
-            self.constrained.constraints().and_then(|constraints| constraints.of(chunk).pin)
-        };
+        let pin = |chunk| self.constrained.all_constraints().of(chunk).pin;
         let is_right = |chunk| {
             let (low, size) = (layout.offset(chunk), self.problem.padded_size(chunk));
             // An overwrite that is not required may be given up. Then only the pinned chunk of its body must lie there.

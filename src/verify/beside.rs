@@ -30,15 +30,13 @@ pub(super) fn asked<'p>(
         return Cow::Borrowed(problem);
     }
     let matching = problem::check(problem, plan, &mut Vec::new());
-    let is_pinned = |chunk| {
-        problem.constraints().is_some_and(|constraints| constraints.of(chunk).pin.is_some())
-    };
+    let is_pinned = |chunk| problem.all_constraints().of(chunk).pin.is_some();
     let pins = plan.pinned.iter().filter_map(|&at| {
         let chunk = matching.chunks.get(at).copied().flatten()?;
         Some((chunk, plan.chunks.get(at)?)).filter(|(chunk, _)| !is_pinned(*chunk))
     });
     let pins: Vec<_> = pins.map(|(chunk, place)| (chunk, place.pool, place.offset)).collect();
-    let has_pools = problem.constraints().is_some_and(|constraints| constraints.has_pools);
+    let has_pools = problem.all_constraints().has_pools;
     let adds_pools = !has_pools && pools(plan) != problem.pools();
     if !adds_pools && pins.is_empty() && problem.constraints().is_some() {
         return Cow::Borrowed(problem);

@@ -153,12 +153,6 @@ fn random_problem(random: &mut Unstructured<'_>) -> Result<Problem> {
     problem.build().map_err(|_| arbitrary::Error::IncorrectFormat)
 }
 
-fn view(problem: &Problem) -> Option<View<'_>> {
-    let constraints = problem.constraints()?;
-    let Problem { chunks, alignment, padding, .. } = problem;
-    Some(View { chunks, constraints, alignment: *alignment, padding: *padding })
-}
-
 /// A long chain of overwrites on each of two streams, which seldom wait for each other.
 #[test]
 fn a_chunk_is_compared_with_few_of_a_long_chain_on_any_stream() {
@@ -177,7 +171,7 @@ fn a_chunk_is_compared_with_few_of_a_long_chain_on_any_stream() {
         }
     }
     let problem = problem.build().unwrap();
-    let mut joiner = BodyBuilder::new(view(&problem).unwrap(), problem.requests()).unwrap();
+    let mut joiner = BodyBuilder::new(problem.view(), problem.requests()).unwrap();
     let mut most = 0;
     for &request in problem.requests() {
         let (group, at) = joiner.of[request.overwritten.index()];
@@ -193,7 +187,7 @@ fn requests_are_honoured_as_if_all_chunks_of_a_body_were_looked_at() {
     let (mut accepted, mut refused, mut large, mut drawn) = (0, BTreeMap::new(), 0, 0);
     for seed in 0..2000_u64 {
         let Ok(problem) = random_problem(&mut Unstructured::new(&bytes_of(seed))) else { continue };
-        let Some(view) = view(&problem) else { continue };
+        let view = problem.view();
         let mut slow = BodyBuilder::new(view, problem.requests()).unwrap();
         let mut expected = Vec::new();
         let (allowed, _) = slow.allowed(problem.requests(), &mut Vec::new());
@@ -229,7 +223,7 @@ fn single_bodies_are_those_of_joining_nothing() {
     let (mut fixed, mut drawn) = (0, 0);
     for seed in 0..500_u64 {
         let Ok(problem) = random_problem(&mut Unstructured::new(&bytes_of(seed))) else { continue };
-        let Some(view) = view(&problem) else { continue };
+        let view = problem.view();
         let constraints = &Constraints { parts: Vec::new(), ..view.constraints.clone() };
         let view = View { constraints, ..view };
         let Ok(single) = single_bodies(view) else { continue };
