@@ -92,19 +92,7 @@ impl Problem {
             };
             return self.segments(root).map(timed).collect();
         }
-        // The only chunk of a body begins where the body begins.
-        if let [(chunk, _)] = &*body.members {
-            return self.view().boxes(*chunk, self.link(*chunk));
-        }
-        self.boxes_by_chunk(body).into_iter().flat_map(|(_, boxes)| boxes).collect()
-    }
-
-    /// The begin and the end of a body that is one chunk, which needs all of its bytes for all of its life.
-    pub(crate) fn only_life(&self, body: &Body) -> Option<(&[Step], &[Step])> {
-        let (life, constraints) = (self.one_life(body)?, self.all_constraints());
-        // Holes and windows exist only with one stream.
-        let is_whole = constraints.streams > 1 || constraints.of(body.members[0].0).is_whole();
-        is_whole.then_some(life)
+        self.boxes_by_chunk(body).map(|(_, one)| one).collect()
     }
 
     /// The begin and the end of a body that is one chunk and overwrites none.
@@ -127,15 +115,14 @@ impl Problem {
     }
 
     /// The boxes of a body, by member.
-    pub(crate) fn boxes_by_chunk(&self, body: &Body) -> Vec<(ChunkId, TimedBoxes)> {
+    pub(crate) fn boxes_by_chunk(&self, body: &Body) -> impl Iterator<Item = (ChunkId, TimedBox)> {
         let view = self.view();
-        let boxes = |&(chunk, at): &(ChunkId, Bytes)| {
+        body.members.iter().flat_map(move |&(chunk, at)| {
             let boxes = view.boxes(chunk, self.link(chunk)).into_iter();
-            let boxes =
-                boxes.map(|b| TimedBox { bytes: b.bytes.start + at..b.bytes.end + at, ..b });
-            (chunk, boxes.collect())
-        };
-        body.members.iter().map(boxes).collect()
+            boxes.map(move |b| {
+                (chunk, TimedBox { bytes: b.bytes.start + at..b.bytes.end + at, ..b })
+            })
+        })
     }
 
     pub(crate) fn view(&self) -> View<'_> {

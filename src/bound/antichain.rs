@@ -56,13 +56,12 @@ impl<'a> Needed<'a> {
             };
         }
         let streams = of_bodies.lives.streams();
-        let (mut plain, mut cells, mut weighted) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut plain, mut cells) = (Vec::new(), Vec::new());
         let lives = Lifetimes::of(streams, bodies.len(), |visit| {
             plain.clear();
             cells.clear();
             for body in bodies {
-                problem.add_weighted(body, &mut weighted);
-                for one in weighted.drain(..) {
+                for one in problem.weighted(body) {
                     visit(&one.time.begin, &one.time.end);
                     plain.push(one.weight.plain.0);
                     cells.push((one.chunk, one.weight.aligned_bytes.0));

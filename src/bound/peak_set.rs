@@ -6,13 +6,13 @@
 
 use std::{cmp::Reverse, ops::Range};
 
-use smallvec::{SmallVec, smallvec};
+use smallvec::SmallVec;
 
 use crate::{
     Bytes, Step,
     bodies::{
         Body, ChainProjection, TimedBox,
-        boxes::{TimedBoxes, concurrent, happens_before},
+        boxes::{concurrent, happens_before},
         builder::{Index, MAX_LOOKED_AT},
     },
     bound::{LiveWeight, Weight, free_bytes::FreeBytes},
@@ -133,32 +133,20 @@ impl Problem {
     }
 
     /// The bytes of a body, each counted once at any moment.
-    fn weighted(&self, body: &Body) -> Vec<WeightedBox> {
-        let mut weighted = Vec::new();
-        self.add_weighted(body, &mut weighted);
-        weighted
-    }
-
-    /// Adds the bytes of a body to a list.
-    pub(super) fn add_weighted(&self, body: &Body, weighted: &mut Vec<WeightedBox>) {
-        let with_weight = |chunk: ChunkId, time: TimedBox| {
+    pub(super) fn weighted(&self, body: &Body) -> SmallVec<[WeightedBox; 1]> {
+        let with_weight = |(chunk, time): (ChunkId, TimedBox)| {
             let weight = self.weight(body, &time.bytes);
             WeightedBox { chunk, time, weight }
         };
-        // The boxes of one chunk share nothing.
-        if let [(chunk, _)] = *body.members {
-            let mut boxes = self.boxes_of(body);
-            boxes.sort_by_key(|one| (one.bytes.start, Reverse(one.bytes.end)));
-            weighted.extend(boxes.into_iter().map(|one| with_weight(chunk, one)));
-            return;
-        }
-        let of_chunk =
-            |(chunk, boxes): (ChunkId, TimedBoxes)| boxes.into_iter().map(move |one| (chunk, one));
-        let mut boxes: Vec<(ChunkId, TimedBox)> =
-            self.boxes_by_chunk(body).into_iter().flat_map(of_chunk).collect();
+        let mut boxes: SmallVec<[(ChunkId, TimedBox); 1]> = self.boxes_by_chunk(body).collect();
         // A whole comes before the parts in it, so that few boxes are cut.
         boxes.sort_by_key(|(_, one)| (one.bytes.start, Reverse(one.bytes.end)));
+        // The boxes of one chunk share nothing.
+        if body.members.len() == 1 {
+            return boxes.into_iter().map(with_weight).collect();
+        }
         let mut earlier = Earlier::of(&boxes);
+        let mut weighted = SmallVec::new();
         for (at, (chunk, new)) in boxes.iter().enumerate() {
             let mut pieces = vec![new.clone()];
             for (other, old) in earlier.then(at, new).into_iter().map(|near| &boxes[near]) {
@@ -166,8 +154,9 @@ impl Problem {
                     pieces = pieces.into_iter().flat_map(|piece| without(piece, old)).collect();
                 }
             }
-            weighted.extend(pieces.into_iter().map(|time| with_weight(*chunk, time)));
+            weighted.extend(pieces.into_iter().map(|time| with_weight((*chunk, time))));
         }
+        weighted
     }
 
     /// The weight of some bytes of a body.
@@ -189,26 +178,12 @@ impl Problem {
     }
 
     /// The bytes that a body needs in each step, with one stream.
-    pub(crate) fn body_weights(&self, body: &Body) -> SmallVec<[LiveWeight; 1]> {
-        if let Some((&[begin], &[end])) = self.only_life(body) {
-            let weight = self.weight(body, &(0..body.extent));
-            return smallvec![LiveWeight { begin, end, weight }];
-        }
-        // The boxes of one chunk share nothing.
-        if let [_] = *body.members {
-            let weight = |TimedBox { begin, end, bytes }: TimedBox| LiveWeight {
-                begin: begin[0],
-                end: end[0],
-                weight: self.weight(body, &bytes),
-            };
-            return self.boxes_of(body).into_iter().map(weight).collect();
-        }
-        let weight = |WeightedBox { time, weight, .. }: WeightedBox| LiveWeight {
+    pub(crate) fn body_weights(&self, body: &Body) -> impl Iterator<Item = LiveWeight> + use<> {
+        self.weighted(body).into_iter().map(|WeightedBox { time, weight, .. }| LiveWeight {
             begin: time.begin[0],
             end: time.end[0],
             weight,
-        };
-        self.weighted(body).into_iter().map(weight).collect()
+        })
     }
 
     /// The boxes of a body, cut up so that no byte is in two at any moment.
@@ -250,9 +225,8 @@ impl Problem {
         if pool.largest.is_some() {
             return 0;
         }
-        let is_fixed = |body: &&Body| body.fixed.is_some();
         // The bytes at fixed addresses, with the steps.
-        let fixed = self.fixed_bodies().filter(is_fixed).flat_map(|body| {
+        let fixed = self.fixed_bodies().flat_map(|body| {
             let at = body.fixed.map_or(0, |place| place.offset);
             let boxes = self.disjoint_boxes(body);
             boxes.map(move |TimedBox { begin, end, bytes }| {
@@ -271,7 +245,7 @@ impl Problem {
         for range in &pool.reserved {
             free.take(range);
         }
-        let others = self.bodies().iter().filter(|body| !is_fixed(body));
+        let others = self.bodies().iter().filter(|body| body.fixed.is_none());
         let weights = others.flat_map(|body| self.body_weights(body));
         // Empty weights, so that the sweep also stops at each step in which fixed bytes change.
         let fixed = begun.iter().map(|&(Range { start: begin, end }, _)| LiveWeight {
