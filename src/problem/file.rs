@@ -6,8 +6,10 @@ use crate::{
     Bytes, Step,
     file::{Places, is_zero},
     problem::{
-        ChunkId, Ids, Problem, ProblemBuilder, ProblemError, Request,
-        constraints::{APART, ChunkConstraints, Constraints, PART, Part, Pool, PoolId, REQUEST},
+        Chunk, ChunkId, Ids, Problem, ProblemBuilder, ProblemError, Request,
+        constraints::{
+            APART, ChunkConstraints, Clock, PART, Part, Place, Pool, PoolId, REQUEST, Window,
+        },
         moment::Moment,
     },
 };
@@ -182,51 +184,26 @@ const fn is_yes(value: &bool) -> bool {
     *value
 }
 
+/// A list of these items; `None` if there are none.
+fn unless_empty<T, L: FromIterator<T>>(items: impl Iterator<Item = T>) -> Option<L> {
+    let mut items = items.peekable();
+    items.peek().is_some().then(|| items.collect())
+}
+
 impl From<Problem> for ProblemFile {
     fn from(problem: Problem) -> Self {
-        let labels = problem.labels();
-        // Text ids become names, because files of this format number their chunks.
-        let name = |chunk| match labels.own_name(chunk) {
-            Some(name) => name.into(),
-            None if matches!(labels.ids, Ids::Texts(_)) => labels.id(chunk).into(),
-            None => "".into(),
-        };
-        let constraints = problem.constraints();
-        let chunks = problem
-            .ids()
-            .zip(problem.chunks())
-            .map(|(id, chunk)| {
-                let plain = ChunkEntry {
-                    id: labels.number(id),
-                    name: name(id),
-                    begin: Moment::Step(chunk.begin),
-                    end: Moment::Step(chunk.end),
-                    size: chunk.size,
-                    stream: None,
-                    alignment: None,
-                    pools: None,
-                    traffic: None,
-                    holes: None,
-                    windows: None,
-                    pin: None,
-                };
-                constraints.map_or(plain.clone(), |constraints| plain.with(constraints, id))
-            })
-            .collect();
-        let number = |chunk: ChunkId| labels.number(chunk);
-        let some = |list: Vec<PartEntry>| Some(list).filter(|list| !list.is_empty());
-        let is_full = constraints.is_some() || !problem.optional_parts().is_empty();
+        let constraints = problem.all_constraints();
+        let number = |chunk: ChunkId| problem.labels().number(chunk);
+        let is_full = !problem.is_unconstrained() || !problem.optional_parts().is_empty();
         Self {
             format: if is_full { FULL } else { PLAIN }.to_owned(),
             alignment: problem.alignment(),
             padding: problem.padding(),
-            streams: constraints
-                .map(|constraints| constraints.streams)
-                .filter(|&streams| streams > 1),
+            streams: Some(problem.streams()).filter(|&streams| streams > 1),
             pools: constraints
-                .filter(|constraints| constraints.has_pools)
-                .map(|constraints| constraints.pools.iter().map(PoolEntry::of).collect()),
-            chunks,
+                .has_pools
+                .then(|| constraints.pools.iter().map(PoolEntry::of).collect()),
+            chunks: problem.ids().map(|chunk| ChunkEntry::of(&problem, chunk)).collect(),
             overwrites: problem
                 .requests()
                 .iter()
@@ -247,14 +224,11 @@ impl From<Problem> for ProblemFile {
                 };
                 let required = problem.parts().iter().map(|part| entry(part, true));
                 let optional = problem.optional_parts().iter().map(|part| entry(part, false));
-                some(required.chain(optional).collect())
+                unless_empty(required.chain(optional))
             },
-            apart: constraints
-                .map(|constraints| &constraints.apart)
-                .filter(|apart| !apart.is_empty())
-                .map(|apart| {
-                    apart.iter().map(|group| group.iter().map(|&c| number(c)).collect()).collect()
-                }),
+            apart: unless_empty(
+                constraints.apart.iter().map(|group| group.iter().map(|&c| number(c)).collect()),
+            ),
         }
     }
 }
@@ -290,32 +264,39 @@ impl From<PoolEntry> for Pool {
 }
 
 impl ChunkEntry {
-    /// The entry with the constraints on a chunk.
-    fn with(mut self, constraints: &Constraints, chunk: ChunkId) -> Self {
-        let of = constraints.of(chunk);
-        let name = |pool: PoolId| constraints.pools[pool.index()].name.clone();
-        if let Some(life) = constraints.lives.get(chunk.index()) {
-            self.begin = Moment::Clock(life.begin.to_vec());
-            self.end = Moment::Clock(life.end.to_vec());
+    fn of(problem: &Problem, chunk: ChunkId) -> Self {
+        let (labels, constraints) = (problem.labels(), problem.all_constraints());
+        let (of, life) = (constraints.of(chunk), constraints.lives.get(chunk.index()));
+        let &Chunk { begin, end, size } = problem.chunk(chunk);
+        let moment = |clock: &Clock| Moment::Clock(clock.to_vec());
+        let pool_name = |pool: PoolId| constraints.pools[pool.index()].name.clone();
+        Self {
+            id: labels.number(chunk),
+            // Text ids become names, because files of this format number their chunks.
+            name: match labels.own_name(chunk) {
+                Some(name) => name.into(),
+                None if matches!(labels.ids, Ids::Texts(_)) => labels.id(chunk).into(),
+                None => "".into(),
+            },
+            begin: life.map_or(Moment::Step(begin), |life| moment(&life.begin)),
+            end: life.map_or(Moment::Step(end), |life| moment(&life.end)),
+            size,
+            stream: Some(of.stream).filter(|&stream| stream > 0),
+            alignment: Some(of.alignment).filter(|&alignment| alignment > 1),
+            pools: of.pools.as_ref().map(|pools| pools.iter().copied().map(pool_name).collect()),
+            traffic: of.traffic,
+            holes: unless_empty(of.holes.iter().map(|hole| [hole.start, hole.end])),
+            windows: unless_empty(of.windows.iter().map(|window| WindowEntry {
+                begin: window.steps.start,
+                end: window.steps.end,
+                low: window.bytes.start,
+                high: window.bytes.end,
+            })),
+            pin: of.pin.map(|pin| {
+                let pool = constraints.has_pools.then(|| pool_name(pin.pool));
+                Box::new(PinEntry { pool, offset: pin.offset })
+            }),
         }
-        self.stream = Some(of.stream).filter(|&stream| stream > 0);
-        self.alignment = Some(of.alignment).filter(|&alignment| alignment > 1);
-        self.pools = of.pools.as_ref().map(|pools| pools.iter().map(|&pool| name(pool)).collect());
-        self.traffic = of.traffic;
-        let holes = of.holes.iter().map(|hole| [hole.start, hole.end]);
-        self.holes = Some(holes.collect::<Box<[_]>>()).filter(|holes| !holes.is_empty());
-        let windows = of.windows.iter().map(|window| WindowEntry {
-            begin: window.steps.start,
-            end: window.steps.end,
-            low: window.bytes.start,
-            high: window.bytes.end,
-        });
-        self.windows = Some(windows.collect::<Box<[_]>>()).filter(|windows| !windows.is_empty());
-        self.pin = of.pin.map(|pin| {
-            let pool = Some(name(pin.pool)).filter(|_| constraints.has_pools);
-            Box::new(PinEntry { pool, offset: pin.offset })
-        });
-        self
     }
 
     /// The first key that only format 2 has.
@@ -331,7 +312,7 @@ impl ChunkEntry {
             ("begin", matches!(self.begin, Moment::Clock(_))),
             ("end", matches!(self.end, Moment::Clock(_))),
         ];
-        keys.iter().find(|(_, used)| *used).map(|(key, _)| *key)
+        keys.into_iter().find_map(|(key, is_used)| is_used.then_some(key))
     }
 
     /// Adds the constraints of the entry to its chunk.
@@ -353,7 +334,7 @@ impl ChunkEntry {
                 .windows
                 .iter()
                 .flatten()
-                .map(|w| super::constraints::Window { steps: w.begin..w.end, bytes: w.low..w.high })
+                .map(|w| Window { steps: w.begin..w.end, bytes: w.low..w.high })
                 .collect(),
             pools: match &self.pools {
                 Some(names) => Some(names.iter().map(|n| find(n)).collect::<Result<_, _>>()?),
@@ -366,7 +347,7 @@ impl ChunkEntry {
                 }
                 Some(PinEntry { pool, offset }) => {
                     let pool = pool.as_deref().map_or(Ok(PoolId(0)), find)?;
-                    Some(super::constraints::Place::new(pool, *offset))
+                    Some(Place::new(pool, *offset))
                 }
             },
             traffic: self.traffic,
@@ -479,7 +460,7 @@ impl ProblemFile {
             ("apart", self.apart.is_some()),
             ("below", self.overwrites.iter().any(|entry| entry.below > 0)),
         ];
-        let of_file = keys.iter().find(|(_, used)| *used).map(|(key, _)| *key);
+        let of_file = keys.into_iter().find_map(|(key, is_used)| is_used.then_some(key));
         of_file.or_else(|| self.chunks.iter().find_map(ChunkEntry::new_key))
     }
 }
