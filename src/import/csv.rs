@@ -14,7 +14,11 @@ use tracing::warn;
 use crate::{
     Bytes, Plan, PlannedChunk, PlannedLink, Problem, Step,
     import::ImportError,
-    problem::{ChunkId, Ids, ProblemBuilder, ProblemError, constraints::PoolId, moment::Moment},
+    problem::{
+        ChunkId, Ids, ProblemBuilder, ProblemError,
+        constraints::{PoolId, sum},
+        moment::Moment,
+    },
 };
 
 /// The headings of each meaning of a column.
@@ -256,7 +260,8 @@ pub(super) fn read_problem(bytes: &[u8]) -> Result<Problem, ImportError> {
         alignments.push(line.alignment()?);
         let (begin, end) = line.lifetime()?;
         for (time, meaning) in [(&begin, LOWER), (&end, UPPER)] {
-            if *streams.get_or_insert(time.streams()) != time.streams() {
+            let count = time.steps().len();
+            if *streams.get_or_insert(count) != count {
                 let expected = "a time on as many streams as those before, such as 1:0:3 on three";
                 return Err(line.bad(meaning, expected));
             }
@@ -270,7 +275,7 @@ pub(super) fn read_problem(bytes: &[u8]) -> Result<Problem, ImportError> {
             }
             (begin, end) => {
                 let chunk = problem.chunk(0..0, line.whole(SIZE)?);
-                problem.clocks(chunk, begin.into_clock(), end.into_clock(), 0);
+                problem.clocks(chunk, begin.steps(), end.steps(), 0);
                 chunk
             }
         };
@@ -369,8 +374,8 @@ pub(super) fn read_plan(bytes: &[u8], problem: &Problem) -> Result<Plan, ImportE
             id: known.map_or(number, |chunk| labels.number(chunk)),
             name: known.map_or(own, |chunk| labels.name(chunk)).into(),
             size,
-            begin: begin.step(),
-            end: end.step(),
+            begin: sum(begin.steps()),
+            end: sum(end.steps()),
             pool: 0,
             offset,
             overwrites: None,

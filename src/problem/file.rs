@@ -391,30 +391,19 @@ impl TryFrom<ProblemFile> for Problem {
         }
         let numbers: Vec<u64> = file.chunks.iter().map(|chunk| chunk.id).collect();
         let named = file.chunks.iter().any(|chunk| !chunk.name.is_empty());
-        for mut entry in file.chunks {
-            let clock = |moment: &mut Moment| match moment {
-                Moment::Step(step) if streams == 1 => Ok((*step, None)),
-                Moment::Clock(clock) if clock.len() == streams && streams == 1 => {
-                    Ok((clock[0], None))
-                }
-                Moment::Clock(clock) if clock.len() == streams => {
-                    Ok((0, Some(std::mem::take(clock))))
-                }
-                _ => Err(()),
-            };
-            let times =
-                clock(&mut entry.begin).and_then(|begin| Ok((begin, clock(&mut entry.end)?)));
-            let Ok(((begin, before), (end, after))) = times else {
+        for entry in file.chunks {
+            let [begin, end] = [&entry.begin, &entry.end].map(Moment::steps);
+            if [begin.len(), end.len()] != [streams; 2] {
                 return Err(ProblemError::Streams { chunk: entry.display(), streams });
-            };
+            }
+            let steps = if streams == 1 { begin[0]..end[0] } else { 0..0 };
             let chunk = if named {
-                problem.named_chunk(entry.name.clone(), begin..end, entry.size)
+                problem.named_chunk(entry.name.clone(), steps, entry.size)
             } else {
-                problem.chunk(begin..end, entry.size)
+                problem.chunk(steps, entry.size)
             };
-            if let (Some(before), Some(after)) = (before, after) {
-                let stream = entry.stream.unwrap_or(0);
-                problem.clocks(chunk, before, after, stream);
+            if streams != 1 {
+                problem.clocks(chunk, begin, end, entry.stream.unwrap_or(0));
             }
             if !is_plain {
                 entry.constrain(&mut problem, chunk, &pools)?;

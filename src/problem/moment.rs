@@ -1,6 +1,6 @@
 //! Times in problem files.
 
-use std::fmt;
+use std::{fmt, slice};
 
 use serde::{
     Deserialize, Deserializer, Serialize, Serializer,
@@ -8,8 +8,6 @@ use serde::{
 };
 
 use crate::Step;
-#[cfg(feature = "files")]
-use crate::problem::constraints::{self, Clock};
 
 /// A time in a problem file: a step, or, on several streams, a clock.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,30 +19,13 @@ pub(crate) enum Moment {
     Clock(Vec<Step>),
 }
 
-#[cfg(feature = "files")]
 impl Moment {
-    /// The number of streams on which it counts steps.
-    pub(crate) fn streams(&self) -> usize {
+    /// The steps that are over, by stream.
+    pub(crate) fn steps(&self) -> &[Step] {
         match self {
-            Self::Step(_) => 1,
-            Self::Clock(clock) => clock.len(),
-        }
-    }
-
-    /// The step that stands for it where one number is needed.
-    pub(crate) fn step(&self) -> Step {
-        match self {
-            Self::Step(step) => *step,
-            Self::Clock(clock) => constraints::sum(clock),
-        }
-    }
-
-    pub(crate) fn into_clock(self) -> Clock {
-        match self {
-            Self::Step(step) => vec![step],
+            Self::Step(step) => slice::from_ref(step),
             Self::Clock(clock) => clock,
         }
-        .into()
     }
 }
 
