@@ -45,6 +45,11 @@ impl Request {
         self.required = required;
         self
     }
+
+    /// The link that it becomes if it is accepted.
+    pub(crate) const fn link(self) -> Link {
+        Link { overwritten: self.overwritten, offset: self.offset, below: self.below }
+    }
 }
 
 /// The link of an overwriter to the chunk that it overwrites.
@@ -222,21 +227,15 @@ impl Links {
         if taken.iter().all(Option::is_none) {
             return (Self::default(), dropped);
         }
-        let links: Vec<Option<Link>> = taken
-            .iter()
-            .map(|taken| {
-                let Request { overwritten, offset, below, .. } = requests[(*taken)?];
-                Some(Link { overwritten, offset, below })
-            })
-            .collect();
+        let links: Vec<Option<Link>> =
+            taken.iter().map(|taken| Some(requests[(*taken)?].link())).collect();
         let places = places(&links, &overwriters);
         (Self { by_overwriter: links, overwriters, places }, dropped)
     }
 
     /// Returns whether the link of a request exists.
     pub(crate) fn is_accepted(&self, request: &Request) -> bool {
-        let Request { overwritten, offset, below, .. } = *request;
-        self.get(request.overwriter) == Some(Link { overwritten, offset, below })
+        self.get(request.overwriter) == Some(request.link())
     }
 
     /// Builds the tables from accepted links, by overwriter.

@@ -260,7 +260,7 @@ impl<'a> BodyBuilder<'a> {
     /// Accepts a request, or changes nothing and returns the error.
     fn overwrite(&mut self, request: Request) -> Result<(), JoinError> {
         let (new, old) = (request.overwriter, request.overwritten);
-        let link = Link { overwritten: old, offset: request.offset, below: request.below };
+        let link = request.link();
         let ((a, at_a), (b, at_b)) = (self.of[old.index()], self.of[new.index()]);
         let shift = at_a + link.distance() - at_b;
         if a == b && shift != 0 {

@@ -25,14 +25,8 @@ pub(super) struct Pinned {
     of_pool: Vec<Index>,
     /// By chunk: its pool and its offset there.
     places: Vec<Option<(PoolId, i128)>>,
-    pending: Vec<Option<Pending>>,
-}
-
-/// A request that is allowed and not yet tried.
-#[derive(Clone, Copy)]
-struct Pending {
-    link: Link,
-    required: bool,
+    /// By overwriter.
+    pending: Vec<Option<Request>>,
 }
 
 impl BodyBuilder<'_> {
@@ -41,7 +35,7 @@ impl BodyBuilder<'_> {
         let [new, old] =
             [request.overwriter, request.overwritten].map(|chunk| self.pinned.place(chunk));
         let (Some((pool, new)), Some((of_old, old))) = (new, old) else { return false };
-        pool == of_old && new - old == i128::from(request.offset) - i128::from(request.below)
+        pool == of_old && new - old == request.link().distance()
     }
 
     /// Pins the chunks of the bodies that pins fix.
@@ -61,16 +55,13 @@ impl BodyBuilder<'_> {
 
     /// Marks a request as pending: allowed and not yet tried; or, with `is_pending` false, as decided.
     pub(super) fn set_pending(&mut self, request: Request, is_pending: bool) {
-        let Request { overwriter, overwritten, offset, below, required, .. } = request;
-        if self.pinned.places.is_empty() && !required {
+        if self.pinned.places.is_empty() && !request.required {
             return;
         }
         if self.pinned.pending.is_empty() {
             self.pinned.pending = vec![None; self.view.chunks.len()];
         }
-        let link = Link { overwritten, offset, below };
-        let pending = Pending { link, required };
-        self.pinned.pending[overwriter.index()] = is_pending.then_some(pending);
+        self.pinned.pending[request.overwriter.index()] = is_pending.then_some(request);
     }
 
     pub(super) fn pin(&mut self, chunk: ChunkId, pool: PoolId, offset: i128) {
@@ -158,7 +149,7 @@ impl BodyBuilder<'_> {
         };
         let [of_x, of_y] =
             [(x, y, low_x - low_y), (y, x, low_y - low_x)].map(|(one, other, by)| {
-                let link = self.pinned.pending(one, (other, by)).map(|pending| pending.link);
+                let link = self.pinned.pending(one, (other, by)).map(Request::link);
                 self.view.boxes(one, link.or(self.links[one.index()]))
             });
         of_x.iter().any(|p| of_y.iter().any(|q| meets(p, q)))
@@ -167,15 +158,14 @@ impl BodyBuilder<'_> {
 
 impl Pinned {
     /// The request to write a chunk over another at this distance, if it is still to be looked at.
-    fn pending(&self, new: ChunkId, (old, distance): (ChunkId, i128)) -> Option<Pending> {
+    fn pending(&self, new: ChunkId, (old, distance): (ChunkId, i128)) -> Option<Request> {
         let pending = self.pending.get(new.index()).copied().flatten();
-        let is_it = |link: &Link| link.overwritten == old && link.distance() == distance;
-        pending.filter(|pending| is_it(&pending.link))
+        pending.filter(|one| one.overwritten == old && one.link().distance() == distance)
     }
 
     /// The link of such a request if it is required: either it is accepted later, or the problem is an error.
     pub(super) fn link_to_come(&self, new: ChunkId, old: (ChunkId, i128)) -> Option<Link> {
-        self.pending(new, old).filter(|pending| pending.required).map(|pending| pending.link)
+        self.pending(new, old).filter(|pending| pending.required).map(Request::link)
     }
 
     pub(super) fn place(&self, chunk: ChunkId) -> Option<(PoolId, i128)> {

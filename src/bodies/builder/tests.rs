@@ -17,7 +17,7 @@ use crate::{
 impl BodyBuilder<'_> {
     fn overwrite_slowly(&mut self, request: Request) -> std::result::Result<(), JoinError> {
         let (new, old) = (request.overwriter, request.overwritten);
-        let link = Link { overwritten: old, offset: request.offset, below: request.below };
+        let link = request.link();
         let before = (self.groups.clone(), self.of.clone());
         self.links[new.index()] = Some(link);
         let (first, second) = (self.of[old.index()].0, self.of[new.index()].0);
