@@ -192,45 +192,11 @@ impl Links {
         if requests.is_empty() {
             return (Self::default(), dropped);
         }
-        let mut taken: Vec<Option<usize>> = vec![None; chunks.len()];
-        let mut overwriters: Vec<Option<ChunkId>> = vec![None; chunks.len()];
-        // Required requests go before all others.
-        let mut order: Vec<usize> = (0..requests.len()).collect();
-        order.sort_by_key(|&index| !requests[index].required);
-        for index in order {
-            let request = requests[index];
-            let Request { overwriter, overwritten, .. } = request;
-            let present = overwriters[overwritten.index()].and_then(|c| taken[c.index()]);
-            let reason = refuse(chunks, request).or_else(|| {
-                if taken[overwriter.index()].is_some() {
-                    return Some(RejectReason::OverwritesAnother);
-                }
-                let stays = |&present: &usize| !displaces(chunks, request, requests[present]);
-                let present = present.filter(stays)?;
-                Some(if present > index {
-                    RejectReason::Displaced
-                } else {
-                    RejectReason::OverwrittenByAnother
-                })
-            });
-            if let Some(reason) = reason {
-                dropped.push((index, reason));
-                continue;
-            }
-            if let Some(present) = present {
-                taken[requests[present].overwriter.index()] = None;
-                dropped.push((present, RejectReason::Displaced));
-            }
-            taken[overwriter.index()] = Some(index);
-            overwriters[overwritten.index()] = Some(overwriter);
-        }
-        if taken.iter().all(Option::is_none) {
-            return (Self::default(), dropped);
-        }
-        let links: Vec<Option<Link>> =
-            taken.iter().map(|taken| Some(requests[(*taken)?].link())).collect();
-        let places = places(&links, &overwriters);
-        (Self { by_overwriter: links, overwriters, places }, dropped)
+        let rank = |request: &Request| if request.required { 0 } else { OPTIONAL };
+        let taken =
+            choose(chunks, requests, rank, |request| refuse(chunks, *request), &mut dropped);
+        let links = taken.into_iter().map(|taken| Some(requests[taken?].link()));
+        (Self::of(links.collect()), dropped)
     }
 
     /// Returns whether the link of a request exists.
@@ -292,11 +258,54 @@ fn refuse(chunks: &[Chunk], request: Request) -> Option<RejectReason> {
     }
 }
 
-/// Applies rule c: returns whether a request displaces the one accepted so far. Required requests are never displaced
-/// and displace none, because they are resolved first.
-fn displaces(chunks: &[Chunk], request: Request, present: Request) -> bool {
-    let size = |request: Request| chunks[request.overwriter.index()].size;
-    !present.required && !request.required && size(request) > size(present)
+/// The rank of a request that another one may displace.
+pub(crate) const OPTIONAL: u8 = 2;
+
+/// Applies rules b and c to the requests that `refuse` gives no reason against, those of the lowest rank first.
+/// Returns, by overwriter, the request that is left.
+pub(crate) fn choose(
+    chunks: &[Chunk],
+    requests: &[Request],
+    rank: impl Fn(&Request) -> u8,
+    refuse: impl Fn(&Request) -> Option<RejectReason>,
+    refused: &mut Vec<Rejected>,
+) -> Vec<Option<usize>> {
+    let mut taken: Vec<Option<usize>> = vec![None; chunks.len()];
+    let mut overwriters: Vec<Option<usize>> = vec![None; chunks.len()];
+    let size = |request: &Request| chunks[request.overwriter.index()].size;
+    let mut order: Vec<usize> = (0..requests.len()).collect();
+    order.sort_by_key(|&index| rank(&requests[index]));
+    for index in order {
+        let request = &requests[index];
+        let (new, old) = (request.overwriter.index(), request.overwritten.index());
+        let present = overwriters[old];
+        let reason = refuse(request).or_else(|| {
+            if taken[new].is_some() {
+                return Some(RejectReason::OverwritesAnother);
+            }
+            let stays = |&present: &usize| {
+                let present = &requests[present];
+                rank(present) < OPTIONAL || size(request) <= size(present)
+            };
+            let present = present.filter(stays)?;
+            Some(if present > index {
+                RejectReason::Displaced
+            } else {
+                RejectReason::OverwrittenByAnother
+            })
+        });
+        if let Some(reason) = reason {
+            refused.push((index, reason));
+            continue;
+        }
+        if let Some(present) = present {
+            taken[requests[present].overwriter.index()] = None;
+            refused.push((present, RejectReason::Displaced));
+        }
+        taken[new] = Some(index);
+        overwriters[old] = Some(index);
+    }
+    taken
 }
 
 /// Walks every chain once, from its root. A chunk that begins below its root has no offset there;

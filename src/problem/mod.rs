@@ -25,7 +25,7 @@ pub(crate) mod error;
 #[cfg(feature = "serde")]
 mod file;
 mod labels;
-mod links;
+pub(crate) mod links;
 #[cfg(feature = "serde")]
 pub(crate) mod moment;
 mod without;

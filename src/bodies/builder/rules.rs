@@ -3,7 +3,10 @@
 use crate::bodies::builder::{BodyBuilder, earliest_begins::EarliestBegins};
 use crate::{
     bodies::happens_before,
-    problem::{ChunkId, RejectReason, Request},
+    problem::{
+        ChunkId, RejectReason, Rejected, Request,
+        links::{OPTIONAL, choose},
+    },
 };
 
 impl BodyBuilder<'_> {
@@ -12,11 +15,8 @@ impl BodyBuilder<'_> {
     pub(super) fn allowed(
         &self,
         requests: &[Request],
-        refused: &mut Vec<(usize, RejectReason)>,
+        refused: &mut Vec<Rejected>,
     ) -> (Vec<usize>, usize) {
-        let count = self.view.chunks.len();
-        let mut taken: Vec<Option<usize>> = vec![None; count];
-        let mut overwriters: Vec<Option<usize>> = vec![None; count];
         let earliest = EarliestBegins::of(&self.view, requests);
         // Required requests go first, then those without which the pins of two chunks clash or the overwriter has no
         // place, then all others.
@@ -24,48 +24,19 @@ impl BodyBuilder<'_> {
         let is_needed = |request: &Request| {
             self.is_pinned_so(request) || open.get(request.overwriter.index()) == Some(&true)
         };
-        let rank = |request: &Request| {
-            if request.required { 0 } else { 1 + u8::from(!is_needed(request)) }
+        let rank = |request: &Request| match request.required {
+            true => 0,
+            false if is_needed(request) => 1,
+            false => OPTIONAL,
         };
-        let mut order: Vec<usize> = (0..requests.len()).collect();
-        order.sort_by_key(|&index| rank(&requests[index]));
-        for index in order {
-            let request = &requests[index];
-            let (new, old) = (request.overwriter, request.overwritten);
-            let present = overwriters[old.index()];
-            let reason = self.rule_a(request).or_else(|| {
-                if earliest.contradicts(&self.view, new) {
-                    return Some(RejectReason::ClocksContradict);
-                }
-                if taken[new.index()].is_some() {
-                    return Some(RejectReason::OverwritesAnother);
-                }
-                let present = present?;
-                let is_displaced = present > index;
-                let present = &requests[present];
-                let size = |chunk: ChunkId| self.view.chunks[chunk.index()].size;
-                let wins = rank(present) == 2 && size(new) > size(present.overwriter);
-                let reason = if is_displaced {
-                    RejectReason::Displaced
-                } else {
-                    RejectReason::OverwrittenByAnother
-                };
-                (!wins).then_some(reason)
-            });
-            if let Some(reason) = reason {
-                refused.push((index, reason));
-                continue;
-            }
-            if let Some(present) = present {
-                taken[requests[present].overwriter.index()] = None;
-                refused.push((present, RejectReason::Displaced));
-            }
-            taken[new.index()] = Some(index);
-            overwriters[old.index()] = Some(index);
-        }
+        let refuse = |request: &Request| {
+            let contradicts = || earliest.contradicts(&self.view, request.overwriter);
+            self.rule_a(request).or_else(|| contradicts().then_some(RejectReason::ClocksContradict))
+        };
+        let taken = choose(self.view.chunks, requests, rank, refuse, refused);
         let mut allowed: Vec<usize> = taken.into_iter().flatten().collect();
         allowed.sort_unstable_by_key(|&index| (rank(&requests[index]), index));
-        let first = allowed.partition_point(|&index| rank(&requests[index]) < 2);
+        let first = allowed.partition_point(|&index| rank(&requests[index]) < OPTIONAL);
         (allowed, first)
     }
 
