@@ -1,4 +1,4 @@
-//! Sets of operators or bodies as bits.
+//! Sets of operators or bodies as bits, and disjoint sets.
 
 pub(crate) use crate::lists::{Lists, NOBODY, narrow};
 
@@ -38,4 +38,21 @@ pub(crate) fn difference(set: &[u64], other: &[u64]) -> Vec<u32> {
         }
     }
     items
+}
+
+/// The representative of a disjoint set: a union-find lookup with path halving, so that long chains shorten quickly. At
+/// first, each item is its own parent.
+pub(crate) fn find(parents: &mut [usize], mut at: usize) -> usize {
+    while parents[at] != at {
+        parents[at] = parents[parents[at]];
+        at = parents[at];
+    }
+    at
+}
+
+/// Joins the disjoint sets of two items. Returns their representatives before that; the first one now represents both.
+pub(crate) fn join(parents: &mut [usize], a: usize, b: usize) -> (usize, usize) {
+    let (a, b) = (find(parents, a), find(parents, b));
+    parents[b] = a;
+    (a, b)
 }

@@ -5,6 +5,7 @@ use std::collections::{BTreeSet, HashSet};
 use crate::{
     Bytes,
     problem::{Chunk, ChunkId, constraints::Part},
+    sets,
 };
 
 /// The parts and wholes of every chunk.
@@ -16,9 +17,8 @@ pub(crate) struct Family {
     longest: Vec<Bytes>,
     /// By chunk: the chunks that it is a part of.
     wholes: Vec<Vec<ChunkId>>,
-    /// By chunk: a number that it shares with all chunks that it is related to by parts, directly or through
-    /// others.
-    families: Vec<u32>,
+    /// By chunk: one of the chunks that it is related to by parts, directly or through others; the same for all of them.
+    families: Vec<usize>,
 }
 
 /// A byte of a chunk.
@@ -33,31 +33,20 @@ impl Family {
             parts: vec![Vec::new(); chunks.len()],
             longest: vec![0; chunks.len()],
             wholes: vec![Vec::new(); chunks.len()],
-            families: vec![u32::MAX; chunks.len()],
+            families: (0..chunks.len()).collect(),
         };
         for part in parts {
             let whole = part.whole.index();
             family.parts[whole].push((part.part, part.offset));
             family.longest[whole] = family.longest[whole].max(chunks[part.part.index()].size);
             family.wholes[part.part.index()].push(part.whole);
+            sets::join(&mut family.families, whole, part.part.index());
         }
         family.parts.iter_mut().for_each(|parts| parts.sort_unstable_by_key(|&(id, at)| (at, id)));
-        for (chunk, number) in (0..chunks.len()).zip(0..) {
-            family.number(chunk, number);
+        for chunk in 0..chunks.len() {
+            family.families[chunk] = sets::find(&mut family.families, chunk);
         }
         family
-    }
-
-    /// Gives a chunk and all its relatives a number, unless they have one.
-    fn number(&mut self, chunk: usize, number: u32) {
-        let mut open = vec![chunk];
-        while let Some(chunk) = open.pop() {
-            if self.families[chunk] == u32::MAX {
-                self.families[chunk] = number;
-                open.extend(self.parts[chunk].iter().map(|(part, _)| part.index()));
-                open.extend(self.wholes[chunk].iter().map(|whole| whole.index()));
-            }
-        }
     }
 
     /// The parts of a chunk, and where they lie in it, the lowest first.

@@ -10,6 +10,7 @@ use smallvec::{SmallVec, smallvec};
 use crate::{
     Bytes, Problem, Step,
     problem::{ChunkId, Request, align_up},
+    sets::{find, join},
 };
 
 /// The most chunks around a chunk, directly or through others, that a walk visits; beyond that, no bound is given.
@@ -80,16 +81,12 @@ impl Problem {
         let mut exact = vec![false; self.len()];
         for &Request { overwriter, overwritten, offset, below, .. } in self.requests() {
             let is_aligned = offset.is_multiple_of(alignment) && below.is_multiple_of(alignment);
-            let (a, b) =
-                (find(&mut group, overwriter.index()), find(&mut group, overwritten.index()));
+            let (a, b) = join(&mut group, overwriter.index(), overwritten.index());
             exact[a] |= exact[b] || !is_aligned;
-            group[b] = a;
         }
         for part in &self.optional_parts {
-            let (a, b) =
-                (find(&mut group, part.whole.index()), find(&mut group, part.part.index()));
-            exact[a] = true;
-            group[b] = a;
+            let (whole, _) = join(&mut group, part.whole.index(), part.part.index());
+            exact[whole] = true;
         }
         (0..self.len()).map(|at| exact[find(&mut group, at)]).collect()
     }
@@ -152,15 +149,6 @@ impl<'p> Wholes<'p> {
         });
         Some(lives.into())
     }
-}
-
-/// The representative of a chunk's group: a union-find lookup with path halving.
-fn find(group: &mut [usize], mut at: usize) -> usize {
-    while group[at] != at {
-        group[at] = group[group[at]];
-        at = group[at];
-    }
-    at
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use crate::{
     Bytes,
     lower::{LoweringOptions, place},
     sequence::{Dependency, OpSequence, OperatorNode, Origin, Overwrite, TensorId, Tie},
+    sets::{find, join},
 };
 
 /// The optional ties: those that lowering with these options may accept but need not, in the order of the operators.
@@ -212,9 +213,8 @@ fn overwrites_a_relative(sequence: &OpSequence) -> bool {
         };
         let gathers = matches!(dependency, Dependency::Gathers(_));
         for input in inputs {
-            let (output, input) = (find(&mut families, output), find(&mut families, input));
+            let (output, input) = join(&mut families, output, input);
             is_gathered[output] |= gathers || is_gathered[input];
-            families[input] = output;
         }
     }
     sequence.operators().iter().any(|operator| {
@@ -225,15 +225,6 @@ fn overwrites_a_relative(sequence: &OpSequence) -> bool {
             is_gathered[family] && others.any(|other| find(&mut families, other.index()) == family)
         })
     })
-}
-
-/// The representative of a family: a union-find lookup with path halving.
-fn find(families: &mut [usize], mut at: usize) -> usize {
-    while families[at] != at {
-        families[at] = families[families[at]];
-        at = families[at];
-    }
-    at
 }
 
 /// All write dependencies.

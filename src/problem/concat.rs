@@ -1,6 +1,6 @@
 //! Problems one after the other in time, for models, phases or shapes that share an arena.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use crate::{
     Step,
@@ -8,6 +8,7 @@ use crate::{
         Chunk, ChunkId, Ids, Labels, Problem, ProblemError, Request,
         constraints::{ChunkConstraints, Clock, Life, Part, Pool},
     },
+    sets::{find, join},
 };
 
 impl Problem {
@@ -206,23 +207,13 @@ fn new_parts<'p>(known: impl IntoIterator<Item = &'p Part>, mut parts: Vec<Part>
 }
 
 /// By chunk: true if it is a state, which is a shared chunk or one joined to a shared chunk by updates.
-fn states(requests: &[Request], is_shared: Vec<bool>) -> Vec<bool> {
-    let mut beside: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+fn states(requests: &[Request], mut is_state: Vec<bool>) -> Vec<bool> {
+    let mut joined: Vec<usize> = (0..is_state.len()).collect();
     for request in requests.iter().filter(|request| request.required && request.below == 0) {
-        let (a, b) = (request.overwriter.index(), request.overwritten.index());
-        beside.entry(a).or_default().push(b);
-        beside.entry(b).or_default().push(a);
+        let (a, b) = join(&mut joined, request.overwriter.index(), request.overwritten.index());
+        is_state[a] |= is_state[b];
     }
-    let mut is_state = is_shared;
-    let mut open: Vec<usize> = (0..is_state.len()).filter(|&chunk| is_state[chunk]).collect();
-    while let Some(chunk) = open.pop() {
-        for &next in beside.get(&chunk).into_iter().flatten() {
-            if !std::mem::replace(&mut is_state[next], true) {
-                open.push(next);
-            }
-        }
-    }
-    is_state
+    (0..joined.len()).map(|chunk| is_state[find(&mut joined, chunk)]).collect()
 }
 
 /// The lives of the chunks of two problems, all later clocks after all earlier ones.

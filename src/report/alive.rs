@@ -10,6 +10,7 @@ use crate::{
     Bytes, Plan, PlannedChunk, Step,
     boxes::{Boxes, PlacedBox, visible},
     plan::PlannedPart,
+    sets::{find, join},
     steps::sum_by_step,
 };
 
@@ -67,22 +68,12 @@ impl Families {
         let mut families = Self { of: (0..plan.chunks.len()).collect(), members: Vec::new() };
         let is_right = |part: &&PlannedPart| part.chunk.max(part.whole) < plan.chunks.len();
         for part in plan.parts.iter().filter(is_right) {
-            let (part_of, whole_of) = (families.find(part.chunk), families.find(part.whole));
-            families.of[part_of] = whole_of;
+            join(&mut families.of, part.whole, part.chunk);
             families.members.extend([part.chunk, part.whole]);
         }
         families.members.sort_unstable();
         families.members.dedup();
         families
-    }
-
-    /// The representative of a chunk's family (union-find).
-    fn find(&mut self, mut at: usize) -> usize {
-        while self.of[at] != at {
-            self.of[at] = self.of[self.of[at]];
-            at = self.of[at];
-        }
-        at
     }
 
     fn is_single(&self, chunk: usize) -> bool {
@@ -93,7 +84,7 @@ impl Families {
     fn lists(mut self) -> Vec<Vec<usize>> {
         let members = std::mem::take(&mut self.members);
         let mut named: Vec<(usize, usize)> =
-            members.into_iter().map(|at| (self.find(at), at)).collect();
+            members.into_iter().map(|at| (find(&mut self.of, at), at)).collect();
         named.sort_unstable();
         let lists = named.chunk_by(|a, b| a.0 == b.0);
         lists.map(|list| list.iter().map(|&(_, at)| at).collect()).collect()

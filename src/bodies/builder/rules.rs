@@ -7,6 +7,7 @@ use crate::{
         ChunkId, RejectReason, Rejected, Request,
         links::{OPTIONAL, choose},
     },
+    sets::find,
 };
 
 impl BodyBuilder<'_> {
@@ -87,12 +88,6 @@ impl BodyBuilder<'_> {
     /// Returns whether the overwritten chunk overwrites the overwriter, by itself or through others. On
     /// several streams, chunks that are made in the same step may request that.
     pub(super) fn closes_ring(&mut self, request: Request) -> bool {
-        let mut chunk = request.overwritten.index();
-        // Path halving: skips every other link, so that long chains shorten quickly.
-        while self.overwritten[chunk] != chunk {
-            self.overwritten[chunk] = self.overwritten[self.overwritten[chunk]];
-            chunk = self.overwritten[chunk];
-        }
-        chunk == request.overwriter.index()
+        find(&mut self.overwritten, request.overwritten.index()) == request.overwriter.index()
     }
 }

@@ -14,6 +14,7 @@ use crate::{
         runs::{Run, runs},
     },
     sequence::{Dependency, OpSequence, OperatorNode, Origin, Overwrite, Tensor, TensorId},
+    sets,
 };
 
 /// The most pairs of values and operators that are compared on several streams.
@@ -165,13 +166,6 @@ impl<'a> Values<'a> {
         let alignment = self.placing.alignment;
         let mut parent: Vec<usize> = (0..self.of.len()).collect();
         let mut is_exact = vec![false; self.of.len()];
-        let find = |parent: &mut Vec<usize>, mut at: usize| {
-            while parent[at] != at {
-                parent[at] = parent[parent[at]];
-                at = parent[at];
-            }
-            at
-        };
         for &output in self.sequence.operators().iter().flat_map(|operator| &operator.outputs) {
             let tensor = self.sequence.tensor(output);
             let size = tensor.size.unwrap_or(0);
@@ -179,13 +173,11 @@ impl<'a> Values<'a> {
             // A cut is aligned if it is at a multiple of the alignment or at the end.
             let is_cell = |at: Bytes, end: Bytes| at == end || at.is_multiple_of(alignment);
             let mut join = |this: &mut Self, others: &PieceList, is_aligned: bool| {
-                let own = find(&mut parent, output.index());
+                let own = sets::find(&mut parent, output.index());
                 is_exact[own] |= !is_aligned;
                 for other in others {
-                    let (a, b) =
-                        (find(&mut parent, output.index()), find(&mut parent, other.value));
+                    let (a, b) = sets::join(&mut parent, output.index(), other.value);
                     is_exact[a] |= is_exact[b];
-                    parent[b] = a;
                     this.of[other.value].is_single &= other.value == output.index();
                     this.of[output.index()].is_single = false;
                 }
@@ -230,7 +222,7 @@ impl<'a> Values<'a> {
             }
         }
         for at in 0..self.of.len() {
-            let root = find(&mut parent, at);
+            let root = sets::find(&mut parent, at);
             self.of[at].is_exact = is_exact[root];
         }
     }
