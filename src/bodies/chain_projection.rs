@@ -39,15 +39,10 @@ impl ChainProjection {
     }
 
     /// The projection of a lifetime, as a half-open range of positions on the chain; never empty.
-    pub(crate) fn life(&self, begin: &[Step], end: &[Step]) -> Range<usize> {
-        let begun = self.0.partition_point(|moment| happens_before(moment, begin));
-        begun..self.0.partition_point(|moment| !happens_before(end, moment)) + 1
-    }
-
-    /// As [`life`](Self::life), in the number type of an index.
     pub(crate) fn steps(&self, begin: &[Step], end: &[Step]) -> Range<i128> {
-        let life = self.life(begin, end);
-        life.start as i128..life.end as i128
+        let begun = self.0.partition_point(|moment| happens_before(moment, begin));
+        let over = self.0.partition_point(|moment| !happens_before(end, moment));
+        begun as i128..over as i128 + 1
     }
 }
 
@@ -70,7 +65,7 @@ mod tests {
             }
             let begins: Clocks = all.iter().map(|one| &*one.begin).collect();
             let line = ChainProjection::of(&begins);
-            let life = |one: &TimedBox| line.life(&one.begin, &one.end);
+            let life = |one: &TimedBox| line.steps(&one.begin, &one.end);
             for (p, q) in all.iter().flat_map(|p| all.iter().map(move |q| (p, q))) {
                 let (first, second) = (life(p), life(q));
                 let is_apart = first.end <= second.start || second.end <= first.start;

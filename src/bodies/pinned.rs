@@ -100,10 +100,7 @@ impl Pinned {
 mod tests {
     use arbitrary::{Result, Unstructured};
 
-    use crate::{
-        Problem, ProblemError,
-        problem::constraints::{Clock, PoolId},
-    };
+    use crate::{Problem, ProblemError, problem::constraints::PoolId};
 
     /// A pinned chunk: begin, end, size and offset, and whether it is kept apart from others of which this is true.
     type Row = (u64, u64, u64, u64, bool);
@@ -128,7 +125,7 @@ mod tests {
             problem.pin(chunk, PoolId(0), offset);
             apart.extend(is_apart.then_some(chunk));
             if streams > 1 {
-                let clock = |at: u64| Clock::from([at, at + 1]);
+                let clock = |at: u64| [at, at + 1];
                 problem.clocks(chunk, clock(begin), clock(end), 0);
             }
         }

@@ -44,12 +44,6 @@ impl DerefMut for Clock {
     }
 }
 
-impl AsRef<[Step]> for Clock {
-    fn as_ref(&self) -> &[Step] {
-        self
-    }
-}
-
 impl<'a> IntoIterator for &'a Clock {
     type Item = &'a Step;
     type IntoIter = slice::Iter<'a, Step>;
@@ -59,21 +53,9 @@ impl<'a> IntoIterator for &'a Clock {
     }
 }
 
-impl<const STREAMS: usize> From<[Step; STREAMS]> for Clock {
-    fn from(steps: [Step; STREAMS]) -> Self {
-        Self(SmallVec::from_slice(&steps))
-    }
-}
-
-impl From<Vec<Step>> for Clock {
-    fn from(steps: Vec<Step>) -> Self {
-        Self(SmallVec::from_slice(&steps))
-    }
-}
-
-impl From<&[Step]> for Clock {
-    fn from(steps: &[Step]) -> Self {
-        Self(SmallVec::from_slice(steps))
+impl<S: AsRef<[Step]>> From<S> for Clock {
+    fn from(steps: S) -> Self {
+        Self(SmallVec::from_slice(steps.as_ref()))
     }
 }
 
