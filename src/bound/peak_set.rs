@@ -6,7 +6,7 @@
 
 use std::{cmp::Reverse, ops::Range};
 
-use smallvec::SmallVec;
+use smallvec::{SmallVec, smallvec};
 
 use crate::{
     Bytes, Step,
@@ -178,12 +178,20 @@ impl Problem {
     }
 
     /// The bytes that a body needs in each step, with one stream.
-    pub(crate) fn body_weights(&self, body: &Body) -> impl Iterator<Item = LiveWeight> + use<> {
-        self.weighted(body).into_iter().map(|WeightedBox { time, weight, .. }| LiveWeight {
+    pub(crate) fn body_weights(&self, body: &Body) -> SmallVec<[LiveWeight; 1]> {
+        // Most bodies are one chunk that needs all of its bytes all the time, so no boxes are made for it.
+        if let Some((&[begin], &[end])) = self.one_life(body)
+            && self.all_constraints().of(body.members[0].0).is_whole()
+        {
+            let weight = self.weight(body, &(0..body.extent));
+            return smallvec![LiveWeight { begin, end, weight }];
+        }
+        let weight = |WeightedBox { time, weight, .. }: WeightedBox| LiveWeight {
             begin: time.begin[0],
             end: time.end[0],
             weight,
-        })
+        };
+        self.weighted(body).into_iter().map(weight).collect()
     }
 
     /// The boxes of a body, cut up so that no byte is in two at any moment.
