@@ -221,10 +221,7 @@ fn lost_overwrites(
     let pair = |request: Request| (request.overwriter, request.overwritten);
     let lost: HashMap<(ChunkId, ChunkId), RejectReason> =
         lost.into_iter().map(|(request, reason)| (pair(request), reason)).collect();
-    let chunk = |tensor: TensorId| match places[tensor.index()] {
-        LoweredPlace::Chunk { chunk, .. } => Some(chunk),
-        LoweredPlace::Supplied { .. } | LoweredPlace::Nowhere => None,
-    };
+    let chunk = |tensor: TensorId| Some(places[tensor.index()].chunk()?.0);
     let mut refused = Vec::new();
     for &output in sequence.operators().iter().flat_map(|operator| &operator.outputs) {
         let Origin::Output { dependency: Dependency::Overwrites(overwrites), .. } =

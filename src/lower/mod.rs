@@ -64,6 +64,16 @@ pub(crate) enum LoweredPlace {
     Nowhere,
 }
 
+impl LoweredPlace {
+    /// The chunk of the pool, and the offset in it in bytes.
+    pub(crate) fn chunk(self) -> Option<(ChunkId, Bytes)> {
+        match self {
+            Self::Chunk { chunk, offset } => Some((chunk, offset)),
+            Self::Supplied { .. } | Self::Nowhere => None,
+        }
+    }
+}
+
 /// The grain of lifetimes: which bytes may have lifetimes of their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Grain {
@@ -121,10 +131,7 @@ impl Lowered {
     /// If the id belongs to another sequence with more tensors.
     #[must_use]
     pub fn chunk_of(&self, tensor: TensorId) -> Option<(ChunkId, Bytes)> {
-        match self.places[tensor.index()] {
-            LoweredPlace::Chunk { chunk, offset } => Some((chunk, offset)),
-            LoweredPlace::Supplied { .. } | LoweredPlace::Nowhere => None,
-        }
+        self.places[tensor.index()].chunk()
     }
 
     /// The requests to overwrite and to gather that were not accepted: the output that would have been written over the

@@ -107,12 +107,8 @@ fn find(
         let shared = || PlanError::SharedName { name: name.to_owned() };
         return is_only.then_some((chunk, 0)).ok_or_else(shared);
     };
-    match places[sequence.tensor_id(name).ok_or_else(unknown)?.index()] {
-        LoweredPlace::Chunk { chunk, offset } => Ok((chunk, offset)),
-        LoweredPlace::Supplied { .. } | LoweredPlace::Nowhere => {
-            Err(PlanError::NotInPool { name: name.to_owned() })
-        }
-    }
+    let place = places[sequence.tensor_id(name).ok_or_else(unknown)?.index()];
+    place.chunk().ok_or_else(|| PlanError::NotInPool { name: name.to_owned() })
 }
 
 /// The bytes that operators write to and read from each chunk: a tensor counts once when it is written,
@@ -120,7 +116,7 @@ fn find(
 fn traffic(sequence: &OpSequence, places: &[LoweredPlace], chunks: usize) -> Vec<Bytes> {
     let mut bytes: Vec<Bytes> = vec![0; chunks];
     let mut add = |tensor: TensorId| {
-        if let LoweredPlace::Chunk { chunk, .. } = places[tensor.index()] {
+        if let Some((chunk, _)) = places[tensor.index()].chunk() {
             let sum = &mut bytes[chunk.index()];
             *sum = sum.saturating_add(sequence.tensor(tensor).size.unwrap_or(0));
         }
@@ -142,9 +138,6 @@ fn traffic(sequence: &OpSequence, places: &[LoweredPlace], chunks: usize) -> Vec
 /// Returns whether an output lies where the input lies that it is a view of, so that nothing is written.
 fn is_view(sequence: &OpSequence, places: &[LoweredPlace], output: TensorId) -> bool {
     let Some((input, _)) = sequence.tensor(output).viewed() else { return false };
-    let chunk = |tensor: TensorId| match places[tensor.index()] {
-        LoweredPlace::Chunk { chunk, .. } => Some(chunk),
-        LoweredPlace::Supplied { .. } | LoweredPlace::Nowhere => None,
-    };
+    let chunk = |tensor: TensorId| Some(places[tensor.index()].chunk()?.0);
     chunk(output) == chunk(input)
 }

@@ -216,10 +216,7 @@ impl<'a> LastReaders<'a> {
     }
 
     fn chunk(&self, tensor: TensorId) -> Option<ChunkId> {
-        match self.lowered.places[tensor.index()] {
-            LoweredPlace::Chunk { chunk, .. } => Some(chunk),
-            LoweredPlace::Supplied { .. } | LoweredPlace::Nowhere => None,
-        }
+        Some(self.lowered.places[tensor.index()].chunk()?.0)
     }
 
     /// The last reader of an input that is not overwritten because it has later readers.

@@ -6,8 +6,8 @@ use super::trial::Trial;
 use crate::{
     Bytes, InputRef, PlanError, Planner, Problem,
     lower::{
-        Grain, LoweredPlace, LoweringOptions, content_bound, has_parts, has_pieces, has_untried,
-        lower_apart, optional_ties, overlap_distances,
+        Grain, LoweringOptions, content_bound, has_parts, has_pieces, has_untried, lower_apart,
+        optional_ties, overlap_distances,
     },
     plan::PlannedCopy,
     planner::{Prepared, bodies::Flattened},
@@ -211,9 +211,8 @@ impl<'a> Source<'a> {
         match (self, tied) {
             (Self::Sequence(sequence, _), Tied::Tensors(tie)) => {
                 let mut tensors = [tie.output, input(sequence, tie)].into_iter();
-                tensors.any(|tensor| match trial.place(tensor) {
-                    LoweredPlace::Chunk { chunk, .. } => trial.is_at_peak(chunk),
-                    LoweredPlace::Supplied { .. } | LoweredPlace::Nowhere => false,
+                tensors.any(|tensor| {
+                    trial.place(tensor).chunk().is_some_and(|(chunk, _)| trial.is_at_peak(chunk))
                 })
             }
             (Self::Problem(problem), Tied::Chunks(at)) => {
