@@ -54,14 +54,14 @@ impl Planner<'_> {
         let attempt = Attempt { planner: self, sequence, flat, limits, orders, given };
         let mut least = given_pool;
         if given_pool <= capacity {
-            return Ok(attempt.run(Bytes::MAX, start)?.into_plan(capacity, &mut least));
+            return Ok(judged(attempt.run(Bytes::MAX, start)?, capacity, &mut least));
         }
         if orders.is_some() {
             let part = |percent: u64| u128::from(capacity) * u128::from(percent) / 100;
             let parts = BEFORE_REORDERING.map(|percent| Bytes::try_from(part(percent)));
             // A better order alone may be enough.
             for budget in [Bytes::MAX].into_iter().chain(parts.into_iter().flatten()) {
-                let found = attempt.run(budget, start)?.into_plan(capacity, &mut least);
+                let found = judged(attempt.run(budget, start)?, capacity, &mut least);
                 if matches!(found, Recomputed::Found(_)) {
                     return Ok(found);
                 }
@@ -72,12 +72,12 @@ impl Planner<'_> {
         for _ in 0..BUDGETS {
             let tried = attempt.run(budget, start)?;
             let over = match &tried {
-                Tried::Fit(found) => found.plan.pool_size.saturating_sub(capacity),
-                Tried::No(_) => 0,
+                Recomputed::Found(found) => found.plan.pool_size.saturating_sub(capacity),
+                _ => 0,
             };
             // Below the capacity, a smaller budget proves nothing about it.
             let is_proof = budget == capacity && orders.is_none();
-            answer = match tried.into_plan(capacity, &mut least) {
+            answer = match judged(tried, capacity, &mut least) {
                 Recomputed::Impossible { peak_bound } if !is_proof => {
                     Recomputed::NotFound { least, peak_bound }
                 }
@@ -188,19 +188,20 @@ struct Attempt<'a> {
     given: Plan,
 }
 
-/// The result of an attempt: a plan, which may be too large, or none.
-enum Tried {
-    Fit(Box<Replanned<Recomputation>>),
-    No(Recomputed<Recomputation>),
-}
+type Found = Recomputed<Replanned<Recomputation>>;
 
 impl Attempt<'_> {
-    /// Searches for a peak within a budget and plans what is found.
-    fn run(&self, budget: Bytes, start: Instant) -> Result<Tried, PlanError> {
+    /// Searches for a peak within a budget and plans what is found. The plan may be too large.
+    fn run(&self, budget: Bytes, start: Instant) -> Result<Found, PlanError> {
         let search = self.planner.recomputation(budget, self.limits.after(start));
         let mut recomputation = match search.run(self.sequence, self.flat)? {
             Recomputed::Found(found) => *found,
-            other => return Ok(Tried::No(other)),
+            Recomputed::Impossible { peak_bound } => {
+                return Ok(Recomputed::Impossible { peak_bound });
+            }
+            Recomputed::NotFound { least, peak_bound } => {
+                return Ok(Recomputed::NotFound { least, peak_bound });
+            }
         };
         let sequence = recomputation.sequence.clone();
         let (sequence, plan) = if let Some(limits) = self.orders {
@@ -217,30 +218,19 @@ impl Attempt<'_> {
         };
         debug_assert!(verify(&sequence, &plan).is_empty(), "the plan is right");
         let given = self.given.clone();
-        Ok(Tried::Fit(Box::new(Replanned { change: recomputation, sequence, plan, given })))
+        Ok(Recomputed::Found(Box::new(Replanned { change: recomputation, sequence, plan, given })))
     }
 }
 
-impl Tried {
-    /// The answer for a capacity. `least` is the smallest pool or peak so far.
-    fn into_plan(self, capacity: Bytes, least: &mut Bytes) -> Recomputed<Replanned<Recomputation>> {
-        match self {
-            Self::Fit(found) if found.plan.pool_size <= capacity => Recomputed::Found(found),
-            Self::Fit(found) => {
-                *least = found.plan.pool_size.min(*least);
-                let peak_bound = found.change.peak_bound;
-                Recomputed::NotFound { least: *least, peak_bound }
-            }
-            Self::No(Recomputed::Impossible { peak_bound }) => {
-                Recomputed::Impossible { peak_bound }
-            }
-            Self::No(Recomputed::NotFound { least: peak, peak_bound }) => {
-                *least = peak.min(*least);
-                Recomputed::NotFound { least: *least, peak_bound }
-            }
-            Self::No(Recomputed::Found(found)) => {
-                Recomputed::NotFound { least: *least, peak_bound: found.peak_bound }
-            }
+/// The answer for a capacity after an attempt. `least` is the smallest pool or peak so far.
+fn judged(attempt: Found, capacity: Bytes, least: &mut Bytes) -> Found {
+    let (size, peak_bound) = match attempt {
+        Recomputed::Found(found) if found.plan.pool_size > capacity => {
+            (found.plan.pool_size, found.change.peak_bound)
         }
-    }
+        Recomputed::NotFound { least, peak_bound } => (least, peak_bound),
+        Recomputed::Found(_) | Recomputed::Impossible { .. } => return attempt,
+    };
+    *least = size.min(*least);
+    Recomputed::NotFound { least: *least, peak_bound }
 }
