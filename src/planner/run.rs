@@ -8,7 +8,6 @@ use crate::{
     monitor::Monitor,
     plan::Layout,
     planner::{choices::may_be_cured, passes::in_passes},
-    problem::constraints::UnsupportedFeature,
     search::{
         self, Limits, Observer, Progress, best, first_fit,
         relaxed::Relaxed,
@@ -123,7 +122,10 @@ impl Strategy {
             return Ok(layout);
         }
         match problem.unsupported_feature() {
-            Some(asked) => Err(self.unsupported(problem, asked)),
+            Some((feature, chunk)) => {
+                let chunk = chunk.map(|chunk| problem.name(chunk));
+                Err(PlanError::Unsupported { strategy: self, feature, chunk })
+            }
             None => planned(problem, budget),
         }
     }
@@ -144,14 +146,5 @@ impl Strategy {
             Self::Best => Ok(best::layout(problem, limits, observer)),
             _ => Ok(search::layout(problem, limits, observer)),
         }
-    }
-
-    fn unsupported(
-        self,
-        problem: &Problem,
-        UnsupportedFeature { feature, chunk }: UnsupportedFeature,
-    ) -> PlanError {
-        let chunk = chunk.map(|chunk| problem.name(chunk));
-        PlanError::Unsupported { strategy: self, feature, chunk }
     }
 }

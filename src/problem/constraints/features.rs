@@ -53,22 +53,16 @@ impl fmt::Display for Feature {
     }
 }
 
-/// A feature, and a chunk that has it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct UnsupportedFeature {
-    pub(crate) feature: Feature,
-    pub(crate) chunk: Option<ChunkId>,
-}
-
 impl Problem {
     /// The first feature of the problem that planners of unconstrained problems do not support.
     #[must_use]
     pub fn feature(&self) -> Option<Feature> {
-        self.unsupported_feature().map(|asked| asked.feature)
+        self.unsupported_feature().map(|(feature, _)| feature)
     }
 
-    /// The first feature that a problem uses; `None` if it is unconstrained, or could be.
-    pub(crate) fn unsupported_feature(&self) -> Option<UnsupportedFeature> {
+    /// The first feature that a problem uses, and the first chunk that has it, if it is one of chunks; `None` if the
+    /// problem is unconstrained, or could be.
+    pub(crate) fn unsupported_feature(&self) -> Option<(Feature, Option<ChunkId>)> {
         let constraints = self.constraints()?;
         let of_pools = constraints.pools.iter().find_map(|pool| {
             let asks = [
@@ -85,7 +79,7 @@ impl Problem {
         ];
         let of_problem = several.into_iter().find(|(asks, _)| *asks);
         if let Some((_, feature)) = of_problem.or(of_pools) {
-            return Some(UnsupportedFeature { feature, chunk: None });
+            return Some((feature, None));
         }
         let of_chunk = |(chunk, constraints): (ChunkId, &super::ChunkConstraints)| {
             let asks = [
@@ -95,15 +89,14 @@ impl Problem {
                 (constraints.alignment > 1, Feature::Alignments),
             ];
             let (_, feature) = asks.into_iter().find(|(asks, _)| *asks)?;
-            Some(UnsupportedFeature { feature, chunk: Some(chunk) })
+            Some((feature, Some(chunk)))
         };
-        let part = constraints.parts.first().map(|part| (part.part, Feature::Parts));
-        let apart = constraints.apart.iter().flatten().next().map(|&chunk| (chunk, Feature::Apart));
+        let part = constraints.parts.first().map(|part| (Feature::Parts, Some(part.part)));
+        let apart =
+            constraints.apart.iter().flatten().next().map(|&chunk| (Feature::Apart, Some(chunk)));
         let is_below = |chunk: &ChunkId| self.link(*chunk).is_some_and(|link| link.below > 0);
-        let below = self.ids().find(is_below).map(|chunk| (chunk, Feature::Overlap));
-        let joined = part.or(apart).or(below);
-        let joined =
-            joined.map(|(chunk, feature)| UnsupportedFeature { feature, chunk: Some(chunk) });
-        self.ids().zip(&constraints.own).find_map(of_chunk).or(joined)
+        let below = self.ids().find(is_below).map(|chunk| (Feature::Overlap, Some(chunk)));
+        let of_chunks = self.ids().zip(&constraints.own).find_map(of_chunk);
+        of_chunks.or(part).or(apart).or(below)
     }
 }

@@ -15,7 +15,6 @@ pub(crate) use check::{REQUEST, check, check_optional_parts};
 pub(crate) use clock::Clock;
 pub(crate) use clock::Clocks;
 pub use features::Feature;
-pub(crate) use features::UnsupportedFeature;
 pub(crate) use pools::Place;
 pub(crate) use pools::UsedBytes;
 pub use pools::{Pool, PoolId};
