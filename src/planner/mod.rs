@@ -129,17 +129,12 @@ impl Prepared<'_> {
     /// The planner for gathered inputs inside their outputs.
     fn of_gathered(&self) -> Planner<'_> {
         let mut planner = self.planner.clone();
-        planner.limits = gathered_limits(planner.strategy, planner.limits);
+        if planner.strategy == Strategy::Best {
+            let nodes = GATHERED_NODES.saturating_mul(planner.limits.times);
+            planner.limits.nodes = planner.limits.nodes.or(Some(nodes));
+        }
         planner
     }
-}
-
-/// The limits of a search for a small pool with gathered inputs inside their outputs.
-fn gathered_limits(strategy: Strategy, mut limits: Limits) -> Limits {
-    if strategy == Strategy::Best {
-        limits.nodes = limits.nodes.or(Some(GATHERED_NODES.saturating_mul(limits.times)));
-    }
-    limits
 }
 
 /// The error, with the operator whose output must overwrite a tensor and cannot.
@@ -386,10 +381,6 @@ impl<'a> Planner<'a> {
         })
     }
 
-    fn plan_once(&self, input: InputRef<'_>) -> Result<Plan, PlanError> {
-        self.prepare(input)?.best(input)
-    }
-
     /// The alignment and padding of a sequence.
     fn placing(&self) -> Placing {
         let (alignment, padding) = (self.alignment.unwrap_or(1), self.padding.unwrap_or(0));
@@ -428,7 +419,8 @@ impl<'a> Planner<'a> {
             }
             let lowering = self.lowering.overlap_limit(Some(limit));
             let planner = Planner { lowering, limits, ..self.clone() };
-            let plan = match planner.plan_once(sequence.into()) {
+            let input = InputRef::Sequence(sequence);
+            let plan = match planner.prepare(input).and_then(|prepared| prepared.best(input)) {
                 Err(error) if error.is_stop() => break,
                 plan => plan?,
             };
