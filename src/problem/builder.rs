@@ -486,12 +486,8 @@ impl ProblemBuilder {
     fn check_requests(&self) -> Result<(), ProblemError> {
         for request in &self.requests {
             let Request { overwriter, overwritten, offset, below, .. } = *request;
-            for chunk in [overwriter, overwritten] {
-                if chunk.index() >= self.chunks.len() {
-                    let id = u64::from(chunk.0);
-                    return Err(ProblemError::UnknownChunk { user: REQUEST, id });
-                }
-            }
+            constraints::known(&self.chunks, overwriter, REQUEST)?;
+            constraints::known(&self.chunks, overwritten, REQUEST)?;
             let name = |chunk| self.labels.name(chunk);
             if overwriter == overwritten {
                 return Err(ProblemError::OverwritesItself { chunk: name(overwriter) });

@@ -6,7 +6,7 @@ use crate::{
     Step,
     problem::{
         Chunk, ChunkId, Ids, Labels, Problem, ProblemError, Request,
-        constraints::{ChunkConstraints, Clock, Life, Part, Pool},
+        constraints::{ChunkConstraints, Clock, Life, Part, Pool, known},
     },
     sets::{find, join},
 };
@@ -158,12 +158,8 @@ impl Problem {
     ) -> Result<(), ProblemError> {
         let mut seen = [vec![false; self.len()], vec![false; other.len()]];
         for &(earlier, later) in shared {
-            for (chunk, count) in [(earlier, self.len()), (later, other.len())] {
-                if chunk.index() >= count {
-                    let id = u64::from(chunk.0);
-                    return Err(ProblemError::UnknownChunk { user: "a shared chunk", id });
-                }
-            }
+            known(&self.chunks, earlier, "a shared chunk")?;
+            known(&other.chunks, later, "a shared chunk")?;
             let error = |reason: String| ProblemError::Shared {
                 earlier: self.labels.name(earlier),
                 later: other.labels.name(later),

@@ -36,7 +36,12 @@ pub(crate) fn check(view: View<'_>, labels: &Labels) -> Result<(), ProblemError>
     check_parts(view, labels)
 }
 
-fn known(chunks: &[Chunk], chunk: ChunkId, user: &'static str) -> Result<(), ProblemError> {
+/// Checks that a chunk exists.
+pub(crate) fn known(
+    chunks: &[Chunk],
+    chunk: ChunkId,
+    user: &'static str,
+) -> Result<(), ProblemError> {
     if chunk.index() < chunks.len() {
         return Ok(());
     }
@@ -88,24 +93,19 @@ fn check_chunk(
     if !alignment.is_power_of_two() {
         return Err(ProblemError::Alignment { alignment: *alignment });
     }
-    if *stream >= constraints.streams {
-        return Err(ProblemError::Streams { chunk: name(), streams: constraints.streams });
+    let (streams, life) = (constraints.streams, constraints.lives.get(index));
+    let is_right = |life: &Life| [life.begin.len(), life.end.len()] == [streams; 2];
+    if *stream >= streams || !life.map_or(streams == 1, is_right) {
+        return Err(ProblemError::Streams { chunk: name(), streams });
     }
-    if constraints.streams == 0 || constraints.streams > 1 && constraints.lives.len() <= index {
-        return Err(ProblemError::Streams { chunk: name(), streams: constraints.streams });
-    }
-    if let Some(life) = constraints.lives.get(index) {
-        let counts = [life.begin.len(), life.end.len()];
-        if counts != [constraints.streams; 2] {
-            return Err(ProblemError::Streams { chunk: name(), streams: constraints.streams });
-        }
-        if !happens_before(&life.begin, &life.end) || life.begin == life.end {
-            let reason = format!(
-                "it begins at {:?} and ends at {:?}; no stream may end before it begins, and at least one must end later",
-                life.begin, life.end
-            );
-            return Err(ProblemError::EmptyLifetime { chunk: name(), reason });
-        }
+    if let Some(life) = life
+        && (!happens_before(&life.begin, &life.end) || life.begin == life.end)
+    {
+        let reason = format!(
+            "it begins at {:?} and ends at {:?}; no stream may end before it begins, and at least one must end later",
+            life.begin, life.end
+        );
+        return Err(ProblemError::EmptyLifetime { chunk: name(), reason });
     }
     check_pauses(constraints, index, chunk, name)?;
     let exists = |pool: usize| pool < constraints.pools.len();

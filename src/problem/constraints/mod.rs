@@ -11,7 +11,7 @@ mod pools;
 
 #[cfg(feature = "serde")]
 pub(crate) use check::{APART, PART};
-pub(crate) use check::{REQUEST, check, check_optional_parts};
+pub(crate) use check::{REQUEST, check, check_optional_parts, known};
 pub(crate) use clock::Clock;
 pub(crate) use clock::Clocks;
 pub use features::Feature;
