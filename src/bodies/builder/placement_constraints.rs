@@ -56,13 +56,6 @@ struct Alignment {
     count: usize,
 }
 
-/// Offsets: `residue` modulo `modulus`, a power of two.
-#[derive(Clone, Copy, Debug)]
-struct Congruence {
-    modulus: Bytes,
-    residue: Bytes,
-}
-
 /// The places that are left for a body.
 pub(super) struct Settled {
     pub(super) pools: ShortList<AllowedPool>,
@@ -173,10 +166,10 @@ impl PlacementConstraints {
         }
     }
 
-    /// The offsets of the origin that the alignments allow in a pool.
-    fn congruence(&self, view: &View<'_>, pool: PoolId) -> Result<Congruence, JoinError> {
+    /// The offsets of the lowest byte that the alignments allow in a pool.
+    fn allowed(&self, view: &View<'_>, pool: PoolId) -> Result<AllowedPool, JoinError> {
         let of_roots = of_roots(view, &view.constraints.pools[pool.index()]);
-        let mut sum = Congruence { modulus: 1, residue: 0 };
+        let mut sum = AllowedPool { pool, modulus: 1, residue: 0 };
         for one in &self.alignments {
             let modulus = if one.is_root { one.own.max(of_roots) } else { one.own };
             // The residue modulo a power of two: the last bits.
@@ -186,11 +179,11 @@ impl PlacementConstraints {
                 return Err(JoinError::Misaligned(one.first));
             }
             if modulus > sum.modulus {
-                sum = Congruence { modulus, residue };
+                sum = AllowedPool { pool, modulus, residue };
             }
         }
         // From the origin to the lowest byte.
-        Ok(Congruence { residue: residue(i128::from(sum.residue) + self.low, sum.modulus), ..sum })
+        Ok(AllowedPool { residue: residue(i128::from(sum.residue) + self.low, sum.modulus), ..sum })
     }
 
     /// The places that the constraints leave. `reserved` returns a conflict if some chunk would lie in a reserved
@@ -215,9 +208,9 @@ impl PlacementConstraints {
                 let offset = Bytes::try_from(pin.origin + self.low)
                     .map_err(|_| error(PinConflict::BelowThePool))?;
                 let place = Place::new(pin.pool, offset);
-                let aligned = self.congruence(view, pin.pool)?;
+                let allowed = self.allowed(view, pin.pool)?;
                 let reserved = || reserved(pin.pool, pin.origin);
-                match conflict(view, place, extent, aligned, reserved) {
+                match conflict(view, place, extent, allowed, reserved) {
                     Some(conflict) => return Err(error(conflict)),
                     None => Some(place),
                 }
@@ -227,17 +220,13 @@ impl PlacementConstraints {
         let allowed = self.pools.iter().filter_map(|&pool| {
             let Pool { largest, capacity, .. } = view.constraints.pools[pool.index()];
             let limit = largest.into_iter().chain(capacity).min();
-            let aligned = self.congruence(view, pool);
-            let Congruence { modulus, residue } = aligned.map_err(|found| error = found).ok()?;
+            let allowed = self.allowed(view, pool).map_err(|found| error = found).ok()?;
+            let AllowedPool { modulus, residue, .. } = allowed;
             // In a pool of buffers, the lowest offset in a buffer that the alignments allow.
             let lowest = largest
                 .map_or(0, |largest| residue % modulus.min(largest & largest.wrapping_neg()));
             let end = lowest.checked_add(extent);
-            limit.is_none_or(|limit| end.is_some_and(|end| end <= limit)).then_some(AllowedPool {
-                pool,
-                modulus,
-                residue,
-            })
+            limit.is_none_or(|limit| end.is_some_and(|end| end <= limit)).then_some(allowed)
         });
         let pools: ShortList<AllowedPool> = allowed.collect();
         if pools.is_empty() {
@@ -278,7 +267,7 @@ fn conflict(
     view: &View<'_>,
     place: Place,
     extent: Bytes,
-    aligned: Congruence,
+    allowed: AllowedPool,
     reserved: impl FnOnce() -> Option<PinConflict>,
 ) -> Option<PinConflict> {
     let (offset, pool) = (place.offset, &view.constraints.pools[place.pool.index()]);
@@ -295,7 +284,7 @@ fn conflict(
         }
         _ => {}
     }
-    let Congruence { modulus, residue } = aligned;
+    let AllowedPool { modulus, residue, .. } = allowed;
     (offset % modulus != residue).then_some(PinConflict::Alignment { offset, modulus })
 }
 
