@@ -1,7 +1,5 @@
 //! The reasons why chunks cannot be one body.
 
-use std::fmt;
-
 use crate::{
     Bytes,
     problem::{ChunkId, RejectReason},
@@ -34,34 +32,20 @@ impl JoinError {
 }
 
 /// The reason why a body cannot lie where a pin puts it, as the end of a sentence.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum PinConflict {
+    #[error("it would begin below offset 0")]
     BelowThePool,
+    #[error("it would begin at {offset}, which does not suit the alignment {modulus}")]
     Alignment { offset: Bytes, modulus: Bytes },
+    #[error("it would reach into the reserved bytes [{low}, {high})")]
     Reserved { low: Bytes, high: Bytes },
-    Capacity(Option<Bytes>),
+    #[error("it would end above the capacity of the pool, {0} B")]
+    Capacity(Bytes),
+    #[error("it would end above 2^64 bytes")]
+    Addresses,
+    #[error("it would lie across two of the pool's buffers of {0} B")]
     Buffers(Bytes),
+    #[error("it would need bytes that another pinned chunk needs")]
     Pinned,
-}
-
-impl fmt::Display for PinConflict {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::BelowThePool => f.write_str("it would begin below offset 0"),
-            Self::Alignment { offset, modulus } => {
-                write!(f, "it would begin at {offset}, which does not suit the alignment {modulus}")
-            }
-            Self::Reserved { low, high } => {
-                write!(f, "it would reach into the reserved bytes [{low}, {high})")
-            }
-            Self::Capacity(Some(bytes)) => {
-                write!(f, "it would end above the capacity of the pool, {bytes} B")
-            }
-            Self::Pinned => f.write_str("it would need bytes that another pinned chunk needs"),
-            Self::Capacity(None) => f.write_str("it would end above 2^64 bytes"),
-            Self::Buffers(largest) => {
-                write!(f, "it would lie across two of the pool's buffers of {largest} B")
-            }
-        }
-    }
 }

@@ -271,7 +271,7 @@ fn conflict(
     reserved: impl FnOnce() -> Option<PinConflict>,
 ) -> Option<PinConflict> {
     let (offset, pool) = (place.offset, &view.constraints.pools[place.pool.index()]);
-    let Some(end) = offset.checked_add(extent) else { return Some(PinConflict::Capacity(None)) };
+    let Some(end) = offset.checked_add(extent) else { return Some(PinConflict::Addresses) };
     if let Some(reserved) = reserved() {
         return Some(reserved);
     }
@@ -280,7 +280,7 @@ fn conflict(
             return Some(PinConflict::Buffers(largest));
         }
         (None, Some(capacity)) if end > capacity => {
-            return Some(PinConflict::Capacity(Some(capacity)));
+            return Some(PinConflict::Capacity(capacity));
         }
         _ => {}
     }
