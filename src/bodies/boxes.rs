@@ -27,6 +27,16 @@ pub(crate) struct TimedBox {
 pub(crate) type TimedBoxes = SmallVec<[TimedBox; 1]>;
 
 impl TimedBox {
+    /// The bytes of the first of some boxes, from the earliest begin of all of them to their latest end, stream by
+    /// stream.
+    pub(crate) fn around(boxes: impl IntoIterator<Item = Self>) -> Option<Self> {
+        boxes.into_iter().reduce(|mut life, next| {
+            life.begin.merge(&next.begin, Step::min);
+            life.end.merge(&next.end, Step::max);
+            life
+        })
+    }
+
     /// Returns whether it ends after it begins.
     pub(crate) fn is_life(&self) -> bool {
         happens_before(&self.begin, &self.end) && self.begin != self.end

@@ -246,9 +246,7 @@ fn latest(tree: &ClockTree, moment: &[Step], work: &mut u64) -> Clock {
         *work += 1;
         let is_all = happens_before(high, moment);
         if is_all {
-            for (latest, &end) in latest.iter_mut().zip(high) {
-                *latest = end.max(*latest);
-            }
+            latest.merge(high, Step::max);
         }
         !is_all && happens_before(low, moment)
     };

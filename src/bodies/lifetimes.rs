@@ -5,8 +5,8 @@
 
 use crate::{
     Step,
-    bodies::by_sum,
-    problem::{Problem, constraints::Clock},
+    bodies::{TimedBox, by_sum},
+    problem::Problem,
 };
 
 /// Steps serve as their own numbers if no stream has more than this many steps per clock.
@@ -162,14 +162,8 @@ impl BodyLifetimes {
                     continue;
                 }
                 are_single = false;
-                let mut boxes = problem.boxes_of(body).into_iter();
-                if let Some(first) = boxes.next() {
-                    let (mut begin, mut end) = (first.begin, first.end);
-                    for one in boxes {
-                        merge(&mut begin, &one.begin, Step::min);
-                        merge(&mut end, &one.end, Step::max);
-                    }
-                    visit(&begin, &end);
+                if let Some(life) = TimedBox::around(problem.boxes_of(body)) {
+                    visit(&life.begin, &life.end);
                 } else {
                     idle.push(at);
                     let never = vec![0; streams];
@@ -185,18 +179,12 @@ impl BodyLifetimes {
     }
 }
 
-fn merge(clock: &mut Clock, other: &Clock, choose: fn(Step, Step) -> Step) {
-    for (own, &other) in clock.iter_mut().zip(other) {
-        *own = choose(*own, other);
-    }
-}
-
 #[cfg(test)]
 pub(super) mod tests {
     use arbitrary::{Result, Unstructured};
 
     use super::*;
-    use crate::bodies::happens_before;
+    use crate::{bodies::happens_before, problem::constraints::Clock};
 
     /// Ten begins and ends with steps at a distance from each other, and the lives made of them.
     pub(crate) fn ten_lives(

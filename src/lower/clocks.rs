@@ -28,7 +28,7 @@ pub(super) struct Life {
 impl Life {
     /// Takes the later entries of two clocks as the end.
     fn extend(&mut self, clock: &[Step]) {
-        join(&mut self.end, clock);
+        self.end.merge(clock, Step::max);
     }
 
     /// The moment at which its producer is over, if that begins when it does.
@@ -47,12 +47,6 @@ impl Life {
                 if at == self.stream { end == begin + 1 } else { end <= begin }
             },
         )
-    }
-}
-
-fn join(clock: &mut [Step], other: &[Step]) {
-    for (at, &other) in clock.iter_mut().zip(other) {
-        *at = (*at).max(other);
     }
 }
 
@@ -80,7 +74,7 @@ impl OperatorClocks {
         let mut end: Option<Clock> = None;
         for clock in steps.map(|step| self.after.get(step).unwrap_or(&self.end)) {
             match &mut end {
-                Some(end) => join(end, clock),
+                Some(end) => end.merge(clock, Step::max),
                 None => end = Some(clock.clone()),
             }
         }
@@ -103,12 +97,12 @@ pub(super) fn operators(sequence: &OpSequence) -> OperatorClocks {
     for (step, operator) in sequence.operators().iter().enumerate() {
         let mut clock = last[operator.stream].clone();
         for first in sequence.direct_predecessors(step) {
-            join(&mut clock, &after[first]);
+            clock.merge(&after[first], Step::max);
         }
         before.push(clock.clone());
         clock[operator.stream] += 1;
         last[operator.stream].clone_from(&clock);
-        join(&mut end, &clock);
+        end.merge(&clock, Step::max);
         after.push(clock);
     }
     OperatorClocks { before, after, end }

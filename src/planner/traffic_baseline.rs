@@ -1,7 +1,7 @@
 //! Traffic baselines: the traffic under simple rules, for comparison with a plan in several pools.
 
 use crate::{
-    Bytes, Problem, Step,
+    Bytes, Problem,
     bodies::{Body, TimedBox, concurrent},
     problem::{align_up, constraints::Pool},
 };
@@ -83,18 +83,6 @@ impl Bank<'_> {
     }
 }
 
-/// The time from the begin of the first box of a body to the end of the last.
-fn life(problem: &Problem, body: &Body) -> Option<TimedBox> {
-    let each = |a: &mut [Step], b: &[Step], choose: fn(Step, Step) -> Step| {
-        a.iter_mut().zip(b).for_each(|(a, &b)| *a = choose(*a, b));
-    };
-    problem.boxes_of(body).into_iter().reduce(|mut life, next| {
-        each(&mut life.begin, &next.begin, Step::min);
-        each(&mut life.end, &next.end, Step::max);
-        life
-    })
-}
-
 fn banked(problem: &Problem) -> Option<u128> {
     let bodies = problem.bodies();
     if bodies.len().saturating_mul(bodies.len()) / 2 > MAX_PAIRS {
@@ -108,7 +96,7 @@ fn banked(problem: &Problem) -> Option<u128> {
     for body in order {
         let pools = body.pools.iter().map(|allowed| allowed.pool.index());
         let mut pools = pools.filter(|&at| body.fixed.is_none_or(|place| place.pool.index() == at));
-        let pool = match life(problem, body) {
+        let pool = match TimedBox::around(problem.boxes_of(body)) {
             // A body that never needs bytes needs no object.
             None => pools.next(),
             Some(life) => pools.find(|&at| banks[at].take(&life, body.extent, problem.alignment())),

@@ -45,7 +45,10 @@ impl Clashes {
         // Every body is compared with those added before it, none of which has more boxes.
         let mut order: Vec<usize> = (0..boxes.len()).filter(|&at| !boxes[at].is_empty()).collect();
         order.sort_by_key(|&body| (boxes[body].len(), Reverse(body)));
-        let lives: Vec<TimedBox> = order.iter().map(|&body| around(&boxes[body])).collect();
+        let lives: Vec<TimedBox> = order
+            .iter()
+            .filter_map(|&body| TimedBox::around(boxes[body].iter().cloned()))
+            .collect();
         let places = ranks(&lives);
         let mut added = ClockTree::of_boxes(lives.len(), streams);
         // By place.
@@ -100,16 +103,6 @@ impl Clashes {
         let with_first = of_second[from..].iter().take_while(|clash| clash.other == first);
         with_first.map(|clash| (clash.low, clash.high)).collect()
     }
-}
-
-/// The life from the first begin to the last end of some boxes.
-fn around(boxes: &TimedBoxes) -> TimedBox {
-    let mut life = boxes[0].clone();
-    for one in &boxes[1..] {
-        life.begin.iter_mut().zip(&*one.begin).for_each(|(least, &step)| *least = step.min(*least));
-        life.end.iter_mut().zip(&*one.end).for_each(|(most, &step)| *most = step.max(*most));
-    }
-    life
 }
 
 /// The boxes of a body.

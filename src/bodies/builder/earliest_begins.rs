@@ -36,12 +36,12 @@ impl EarliestBegins {
             for (life, _) in lives.filter(|(_, chunk)| chunk.size > 0) {
                 let begun = steps.partition_point(|&step| step <= life.begin[stream]);
                 if let Some(at) = begun.checked_sub(1) {
-                    merge(&mut earliest[at], &life.begin);
+                    earliest[at].merge(&life.begin, Step::min);
                 }
             }
             for at in (1..earliest.len()).rev() {
                 let (before, after) = earliest.split_at_mut(at);
-                merge(&mut before[at - 1], &after[0]);
+                before[at - 1].merge(&after[0], Step::min);
             }
             (steps, earliest)
         };
@@ -56,12 +56,5 @@ impl EarliestBegins {
         let written = view.written(new);
         let at = steps.partition_point(|&step| step < written[stream]);
         earliest.get(at).is_some_and(|earliest| !happens_before(&written, earliest))
-    }
-}
-
-/// Takes the minimum of two clocks, entry by entry.
-fn merge(clock: &mut Clock, other: &Clock) {
-    for (own, &other) in clock.iter_mut().zip(other) {
-        *own = other.min(*own);
     }
 }

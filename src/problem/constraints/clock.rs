@@ -18,6 +18,15 @@ const INLINE_STREAMS: usize = 3;
 #[derive(Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Clock(SmallVec<[Step; INLINE_STREAMS]>);
 
+impl Clock {
+    /// Chooses between the steps of two clocks, stream by stream: with `min` the earlier ones, with `max` the later.
+    pub(crate) fn merge(&mut self, other: &[Step], choose: fn(Step, Step) -> Step) {
+        for (own, &other) in self.iter_mut().zip(other) {
+            *own = choose(*own, other);
+        }
+    }
+}
+
 impl Clone for Clock {
     fn clone(&self) -> Self {
         Self(SmallVec::from_slice(&self.0))
