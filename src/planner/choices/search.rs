@@ -5,12 +5,11 @@ use std::collections::HashSet;
 use super::{
     Best, Choices, MAX_OPEN,
     source::{Tied, Wanted},
-    trial::Trial,
 };
 use crate::{
     Bytes, Plan, PlanError, Planner,
     lower::{Grain, LoweringOptions},
-    planner::smaller,
+    planner::{Prepared, smaller},
 };
 
 /// A search over sets of given-up ties: lowers and plans the input without them.
@@ -72,7 +71,7 @@ impl<'a> Search<'a> {
                 runs = Some(trial.runs());
                 is_proven &= !trial.may_accept_more();
                 is_proven &= self.attempt(&trial, &given_up, best)?;
-                if trial.is_partial()
+                if trial.is_partial
                     && let Some(trial) = self.lower(&given_up, grain, Wanted::Gathered)?
                 {
                     is_proven &= self.attempt(&trial, &given_up, best)?;
@@ -125,7 +124,7 @@ impl<'a> Search<'a> {
     /// best. Returns whether it is proven that the trial has no better plan than the best.
     fn attempt(
         &mut self,
-        trial: &Trial<'a>,
+        trial: &Prepared<'a>,
         given_up: &[Tied],
         best: &mut Best,
     ) -> Result<bool, PlanError> {
@@ -151,10 +150,10 @@ impl<'a> Search<'a> {
     /// The tie whose loss lowers the peak most, or else moves it to the latest step; `None` if none does.
     fn best_step(
         &mut self,
-        now: &Trial<'a>,
+        now: &Prepared<'a>,
         given_up: &[Tied],
         grain: Grain,
-    ) -> Result<Option<(Tied, Trial<'a>)>, PlanError> {
+    ) -> Result<Option<(Tied, Prepared<'a>)>, PlanError> {
         let mut least = now.peak();
         let mut found = None;
         for tie in self.at_peak(now, given_up) {
@@ -172,7 +171,7 @@ impl<'a> Search<'a> {
     }
 
     /// The ties of tensors that are alive at the peak.
-    fn at_peak(&self, now: &Trial<'_>, given_up: &[Tied]) -> Vec<Tied> {
+    fn at_peak(&self, now: &Prepared<'_>, given_up: &[Tied]) -> Vec<Tied> {
         let given_up: HashSet<Tied> = given_up.iter().copied().collect();
         let ties = self.ties.iter().copied().filter(|tie| !given_up.contains(tie));
         ties.filter(|&tie| self.choices.source.is_at_peak(tie, now)).collect()
@@ -205,21 +204,20 @@ impl<'a> Search<'a> {
         given_up: &[Tied],
         grain: Grain,
         wanted: Wanted,
-    ) -> Result<Option<Trial<'a>>, PlanError> {
+    ) -> Result<Option<Prepared<'a>>, PlanError> {
         self.left = self.left.saturating_sub(1);
         let Choices { planner, source, .. } = *self.choices;
         let planner = Planner { lowering: self.lowering, ..planner.clone() };
         match source.prepare(&planner, given_up, grain, wanted) {
-            Ok(prepared) => Ok(prepared.map(Trial::of)),
             Err(PlanError::Sequence(_) | PlanError::Problem(_) | PlanError::PinsDiffer { .. }) => {
                 Ok(None)
             }
-            Err(error) => Err(error),
+            prepared => prepared,
         }
     }
 
-    fn plan(&mut self, trial: &Trial<'a>) -> Result<Tried, PlanError> {
-        match trial.plan(self.choices.source.input(), self.choices.limits()) {
+    fn plan(&mut self, trial: &Prepared<'a>) -> Result<Tried, PlanError> {
+        match trial.plan_within(self.choices.source.input(), self.choices.limits()) {
             Ok(plan) => Ok(Tried::Plan(Box::new(plan))),
             Err(error) if error.is_stop() => {
                 self.is_stopped = true;

@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 
-use super::trial::Trial;
 use crate::{
     Bytes, InputRef, PlanError, Planner, Problem,
     lower::{
@@ -207,7 +206,7 @@ impl<'a> Source<'a> {
     }
 
     /// Returns whether one of the two tied tensors or chunks is alive at the peak of a trial.
-    pub(super) fn is_at_peak(self, tied: Tied, trial: &Trial<'_>) -> bool {
+    pub(super) fn is_at_peak(self, tied: Tied, trial: &Prepared<'_>) -> bool {
         match (self, tied) {
             (Self::Sequence(sequence, _), Tied::Tensors(tie)) => {
                 let mut tensors = [tie.output, input(sequence, tie)].into_iter();

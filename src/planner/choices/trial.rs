@@ -13,18 +13,13 @@ use crate::{
 /// The bytes alive at the peak, and its step: the smaller, and the later, the better.
 pub(super) type Peak = (Bytes, Reverse<Step>);
 
-pub(super) struct Trial<'a>(Prepared<'a>);
-
-impl<'a> Trial<'a> {
-    pub(super) const fn of(prepared: Prepared<'a>) -> Self {
-        Self(prepared)
-    }
-
+/// A trial is an input that is prepared with some ties given up.
+impl Prepared<'_> {
     /// The lowered sequence whose bound is smaller: with gathered inputs in their places, or with copies.
     fn lighter(&self) -> &Lowered {
-        let apart = &self.0.lowered;
+        let apart = &self.lowered;
         let bound = |lowered: &Lowered| lowered.problem.lower_bound();
-        let gathered = self.0.gathered.as_ref();
+        let gathered = self.gathered.as_ref();
         gathered.filter(|gathered| bound(gathered) <= bound(apart)).unwrap_or(apart)
     }
 
@@ -38,21 +33,16 @@ impl<'a> Trial<'a> {
         than.pools.len() < 2 && self.peak().0 >= than.pool_size
     }
 
-    /// Returns whether some input is not inside the output that gathers it.
-    pub(super) fn is_partial(&self) -> bool {
-        self.0.is_partial
-    }
-
     /// Returns whether several requests that are refused because of parts may be possible together.
     pub(super) fn may_accept_more(&self) -> bool {
-        let problem = &self.0.lowered.problem;
+        let problem = &self.lowered.problem;
         let is_clash = |refused: &(usize, RejectReason)| refused.1 == RejectReason::Clash;
         !problem.parts().is_empty() && problem.refused().into_iter().filter(is_clash).count() > 1
     }
 
     /// The number of runs that chunks consist of.
     pub(super) fn runs(&self) -> usize {
-        self.0.lowered.runs.len()
+        self.lowered.runs.len()
     }
 
     pub(super) fn place(&self, tensor: TensorId) -> LoweredPlace {
@@ -73,8 +63,12 @@ impl<'a> Trial<'a> {
         is_alive(chunk) || runs.iter().any(|one| one.whole == chunk && is_alive(one.run))
     }
 
-    pub(super) fn plan(&self, input: InputRef<'_>, limits: Limits) -> Result<Plan, PlanError> {
-        let planner = Planner { limits, ..self.0.planner.clone() };
-        Prepared { planner, ..self.0.clone() }.best(input)
+    pub(super) fn plan_within(
+        &self,
+        input: InputRef<'_>,
+        limits: Limits,
+    ) -> Result<Plan, PlanError> {
+        let planner = Planner { limits, ..self.planner.clone() };
+        Prepared { planner, ..self.clone() }.best(input)
     }
 }
