@@ -45,37 +45,3 @@ impl ChainProjection {
         begun as i128..over as i128 + 1
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::bodies::{TimedBox, concurrent};
-
-    #[test]
-    fn lives_with_nothing_in_common_are_not_concurrent() {
-        let (mut found, mut others) = (0, 0);
-        let one = |random: &mut arbitrary::Unstructured<'_>| {
-            let mut all = Vec::new();
-            for _ in 0..random.int_in_range(2..=20)? {
-                let begin: Step = random.int_in_range(0..=20)?;
-                let begin = [begin, (begin + random.int_in_range(0..=5)?).saturating_sub(3)];
-                let more = [random.int_in_range(1..=3)?, random.int_in_range(0..=2)?];
-                let end = [begin[0] + more[0], begin[1] + more[1]].into();
-                all.push(TimedBox { begin: begin.into(), end, bytes: 0..1 });
-            }
-            let begins: Clocks = all.iter().map(|one| &*one.begin).collect();
-            let line = ChainProjection::of(&begins);
-            let life = |one: &TimedBox| line.steps(&one.begin, &one.end);
-            for (p, q) in all.iter().flat_map(|p| all.iter().map(move |q| (p, q))) {
-                let (first, second) = (life(p), life(q));
-                let is_apart = first.end <= second.start || second.end <= first.start;
-                assert!(!is_apart || !concurrent(p, q), "{all:?}: {p:?}, {q:?}");
-                found += u32::from(is_apart);
-                others += u32::from(!is_apart && !concurrent(p, q));
-            }
-            Ok(())
-        };
-        arbtest::arbtest(one).budget_ms(200);
-        assert!(found > others, "{found} found, {others} others");
-    }
-}

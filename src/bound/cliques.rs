@@ -282,7 +282,6 @@ impl Cliques {
 mod tests {
     use super::*;
     use crate::{
-        Step,
         bodies::{TimedBox, concurrent},
         problem::constraints::Clock,
         seeds::bytes_of,
@@ -307,25 +306,6 @@ mod tests {
 
     fn weight(boxes: &Boxes, found: &[usize]) -> Bytes {
         found.iter().map(|&at| boxes[at].1).sum()
-    }
-
-    /// Two streams that never wait: one has its peak early, the other late.
-    #[test]
-    fn each_stream_comes_to_its_own_peak() {
-        let boxed = |begin: [Step; 2], end: [Step; 2]| TimedBox {
-            begin: begin.into(),
-            end: end.into(),
-            bytes: 0..1,
-        };
-        let mut boxes = Vec::new();
-        for at in 0..20 {
-            boxes.push((boxed([at, 0], [at + 1, 0]), if at == 3 { 100 } else { 1 }));
-            boxes.push((boxed([0, at], [0, at + 1]), if at == 17 { 200 } else { 1 }));
-        }
-        let [clique, heaviest_cut] = found(&boxes);
-        assert_eq!(weight(&boxes, &clique), 300);
-        // At one moment, both streams are as far as each other.
-        assert_eq!(weight(&boxes, &heaviest_cut), 201);
     }
 
     /// Two streams that wait for each other every ten steps. The heaviest boxes of each lie far apart, and of
