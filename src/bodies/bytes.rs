@@ -17,7 +17,8 @@ pub(crate) struct Family {
     longest: Vec<Bytes>,
     /// By chunk: the chunks that it is a part of.
     wholes: Vec<Vec<ChunkId>>,
-    /// By chunk: one of the chunks that it is related to by parts, directly or through others; the same for all of them.
+    /// By chunk: one of the chunks that it is related to by parts, directly or through others; all of these have the
+    /// same.
     families: Vec<usize>,
 }
 
