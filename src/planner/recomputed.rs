@@ -54,14 +54,14 @@ impl Planner<'_> {
         let attempt = Attempt { planner: self, sequence, flat, limits, orders, given };
         let mut least = given_pool;
         if given_pool <= capacity {
-            return Ok(judged(attempt.run(Bytes::MAX, start)?, capacity, &mut least));
+            return Ok(answer_for(attempt.run(Bytes::MAX, start)?, capacity, &mut least));
         }
         if orders.is_some() {
             let part = |percent: u64| u128::from(capacity) * u128::from(percent) / 100;
             let parts = BEFORE_REORDERING.map(|percent| Bytes::try_from(part(percent)));
             // A better order alone may be enough.
             for budget in [Bytes::MAX].into_iter().chain(parts.into_iter().flatten()) {
-                let found = judged(attempt.run(budget, start)?, capacity, &mut least);
+                let found = answer_for(attempt.run(budget, start)?, capacity, &mut least);
                 if matches!(found, Recomputed::Found(_)) {
                     return Ok(found);
                 }
@@ -77,7 +77,7 @@ impl Planner<'_> {
             };
             // Below the capacity, a smaller budget proves nothing about it.
             let is_proof = budget == capacity && orders.is_none();
-            answer = match judged(tried, capacity, &mut least) {
+            answer = match answer_for(tried, capacity, &mut least) {
                 Recomputed::Impossible { peak_bound } if !is_proof => {
                     Recomputed::NotFound { least, peak_bound }
                 }
@@ -188,11 +188,12 @@ struct Attempt<'a> {
     given: Plan,
 }
 
-type Found = Recomputed<Replanned<Recomputation>>;
+/// The answer of a search, with a plan if it found something.
+type Answer = Recomputed<Replanned<Recomputation>>;
 
 impl Attempt<'_> {
     /// Searches for a peak within a budget and plans what is found. The plan may be too large.
-    fn run(&self, budget: Bytes, start: Instant) -> Result<Found, PlanError> {
+    fn run(&self, budget: Bytes, start: Instant) -> Result<Answer, PlanError> {
         let search = self.planner.recomputation(budget, self.limits.after(start));
         let mut recomputation = match search.run(self.sequence, self.flat)? {
             Recomputed::Found(found) => *found,
@@ -223,7 +224,7 @@ impl Attempt<'_> {
 }
 
 /// The answer for a capacity after an attempt. `least` is the smallest pool or peak so far.
-fn judged(attempt: Found, capacity: Bytes, least: &mut Bytes) -> Found {
+fn answer_for(attempt: Answer, capacity: Bytes, least: &mut Bytes) -> Answer {
     let (size, peak_bound) = match attempt {
         Recomputed::Found(found) if found.plan.pool_size > capacity => {
             (found.plan.pool_size, found.change.peak_bound)

@@ -75,9 +75,9 @@ pub struct Skyline<'a> {
     begin_here: ItemsLeft,
     /// By section: its fingerprint, and when that was taken.
     hashes: Vec<(Fingerprint, u64)>,
-    /// By section: the pinned items that cover it, with their offsets, ascending; empty if no items are pinned. They are
-    /// placed like all others, but a branch ends as soon as such an item lies at another offset, or a floor rises above
-    /// its offset before it is placed.
+    /// By section: the pinned items that cover it, with their offsets, ascending; empty if no items are pinned. They
+    /// are placed like all others, but a branch ends as soon as such an item lies at another offset, or a floor rises
+    /// above its offset before it is placed.
     pins: Vec<Vec<(u32, u64)>>,
     /// Bases below placed items, for undoing.
     bases: Vec<u64>,
