@@ -5,7 +5,7 @@ use std::{fs, path::Path};
 /// The old word, as whole words in code, and the one in its place.
 const RETIRED: &[(&str, &str)] = &[
     ("Anew", "Repack"),
-    ("Asked", "UnsupportedFeature"),
+    ("Asked", "unsupported_feature"),
     ("Board", "Incumbent"),
     ("Crowd", "PeakSet"),
     ("Demands", "Constraints"),
