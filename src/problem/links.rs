@@ -261,8 +261,8 @@ fn refuse(chunks: &[Chunk], request: Request) -> Option<RejectReason> {
 /// The rank of a request that another one may displace.
 pub(crate) const OPTIONAL: u8 = 2;
 
-/// Applies rules b and c to the requests that `refuse` gives no reason against, those of the lowest rank first.
-/// Returns, by overwriter, the request that is left.
+/// Applies rules b and c to all requests that `refuse` accepts, in order of rank. Returns the accepted request of each
+/// overwriter, and adds all others to `refused`.
 pub(crate) fn choose(
     chunks: &[Chunk],
     requests: &[Request],

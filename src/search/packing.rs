@@ -106,7 +106,7 @@ impl<'a> Packing<'a> {
     }
 
     /// Runs a search with at most this many nodes, which improves the incumbent and ends as soon as the meter is over;
-    /// returns its nodes, those of the first thread.
+    /// returns the nodes of the first thread.
     pub fn search(
         &mut self,
         most: u64,

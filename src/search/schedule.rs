@@ -20,9 +20,9 @@ use crate::search::{
     sizes::{HUGE, LARGE, MAX_COVERED, MEDIUM, SMALL},
 };
 
-/// When a row runs.
+/// Returns whether a row runs in a turn.
 type When = fn(&Turn<'_>) -> bool;
-/// The share of a row.
+/// Returns the share of a row in a turn.
 type Nodes = fn(&Turn<'_>) -> Share;
 
 /// A row of the limit schedule.

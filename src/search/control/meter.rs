@@ -56,8 +56,9 @@ impl<'a> Meter<'a> {
     }
 }
 
-/// Reports an incumbent, whose unit is given in bytes, to the monitor; ends the search when the monitor stops it or
-/// nothing is left to search. A bound and a pool, in bytes, are reported instead of those of the incumbent if given.
+/// The caller of a search that reports an incumbent to the monitor. It ends the search when the monitor stops it, or
+/// when nothing is left to search. `unit` is the unit of the incumbent in bytes. A bound or a pool, in bytes, is
+/// reported in place of the incumbent's.
 pub fn watch<'w>(
     monitor: &'w mut Monitor<'_>,
     incumbent: &'w Incumbent,
