@@ -205,7 +205,7 @@ impl<'a> Planner<'a> {
         self
     }
 
-    /// Adds bytes to the size of every chunk.
+    /// Adds bytes behind every chunk, for kernels that read, but do not write, past the end of a tensor.
     #[must_use]
     pub fn padding(mut self, bytes: Bytes) -> Self {
         self.padding = Some(bytes);

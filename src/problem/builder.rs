@@ -325,7 +325,7 @@ impl ProblemBuilder {
         self
     }
 
-    /// Adds bytes to the size of every chunk; 0 by default.
+    /// Adds bytes behind every chunk, for kernels that read, but do not write, past the end of a tensor; 0 by default.
     #[must_use]
     pub fn padding(mut self, padding: Bytes) -> Self {
         self.padding = padding;

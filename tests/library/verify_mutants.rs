@@ -15,9 +15,11 @@ use crate::common::{
     random::{Wild, random_problem, random_sequence},
 };
 use memplan::{
-    Planner, Strategy,
+    OpSequence, Operator, Output, Plan, Planner, Strategy,
     verify::{Figure, Violation, execute, verify},
 };
+use rstest::rstest;
+use serde_json::json;
 
 /// The number of changes of each field, and of those in plans that were wrong.
 #[derive(Default)]
@@ -132,6 +134,50 @@ fn mutants_of_plans_of_sequences() {
     })
     .budget_ms(budget());
     tally.check(FIELDS.into_iter());
+}
+
+/// `y` and `z` are written over different bytes of `x` in one step. In that step their memory is that of `x`, so the
+/// padding of `y` may lie over `z`, as nothing is written to padding. Later it may not.
+#[rstest]
+#[case::values_meet(4, 2, false)]
+#[case::padding_meets_a_value(7, 2, true)]
+#[case::nothing_meets(8, 2, true)]
+#[case::padding_meets_a_value_later(7, 3, false)]
+#[case::nothing_meets_later(8, 3, true)]
+fn padding_of_two_overwriters_of_a_chunk(
+    #[case] offset: u64,
+    #[case] end: u64,
+    #[case] is_right: bool,
+) {
+    let both = Operator::new("both").inputs(["x"]);
+    let both = both.output(Output::new("y", 5).overwrites("x"));
+    let read = Operator::new("read").inputs(if end == 3 { vec!["y", "z"] } else { vec![] });
+    let sequence = OpSequence::builder()
+        .operator(Operator::new("make").output(Output::new("x", 20)))
+        .operator(both.output(Output::new("z", 12).overwrites_at("x", offset)))
+        .operator(read)
+        .build()
+        .unwrap();
+    let over = |offset| json!({"chunk": 0, "offset": offset});
+    let text = json!({
+        "format": "memplan-plan/1", "pool_size": 23, "lower_bound": 23, "naive_size": 46,
+        "alignment": 1, "padding": 3, "steps": 3, "peak_step": 0,
+        "chunks": [
+            {"id": 0, "name": "x", "size": 20, "begin": 0, "end": 2, "offset": 0},
+            {"id": 1, "name": "y", "size": 5, "begin": 1, "end": end, "offset": 0, "overwrites": over(0)},
+            {"id": 2, "name": "z", "size": 12, "begin": 1, "end": end, "offset": offset,
+                "overwrites": over(offset)},
+        ],
+        "tensors": [
+            {"name": "x", "chunk": 0, "offset": 0, "size": 20},
+            {"name": "y", "chunk": 1, "offset": 0, "size": 5},
+            {"name": "z", "chunk": 2, "offset": offset, "size": 12},
+        ],
+    });
+    let plan: Plan = serde_json::from_value(text).unwrap();
+    let violations = verify(&sequence, &plan);
+    assert_eq!(violations.is_empty(), is_right, "{violations:#?}");
+    assert_eq!(is_right_for_sequence(&sequence, &plan), is_right);
 }
 
 /// A regression test: 663 of 1 078 such edits once passed.

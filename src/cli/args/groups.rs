@@ -400,7 +400,7 @@ pub(crate) struct PlacingArgs {
     /// problem.
     #[arg(long, value_name = "BYTES", help_heading = PLANNING)]
     alignment: Option<u64>,
-    /// Bytes to add to every chunk.
+    /// Bytes to add behind every chunk, which kernels may read but not write.
     ///
     /// The default is 0 for a model, and the problem's own for a problem.
     #[arg(long, value_name = "BYTES", help_heading = PLANNING)]
