@@ -124,10 +124,12 @@ impl<'a> Boxes<'a> {
     fn needed(&self, at: usize, all: PlacedBox) -> Vec<PlacedBox> {
         let Plan { padding, .. } = *self.plan;
         let mut boxes = Vec::new();
+        // A wrong plan may say that a chunk ends before it begins.
+        let within = |step: Step| step.max(all.begin).min(all.end);
         let mut begun = all.begin;
         for window in self.plan.windows_of(at) {
-            let begin = window.begin.clamp(all.begin, all.end);
-            let end = window.end.clamp(all.begin, all.end);
+            let begin = within(window.begin);
+            let end = within(window.end);
             boxes.push(PlacedBox { begin: begun, end: begin, ..all });
             begun = begun.max(end);
             let place = |byte: Bytes| self.plan.chunks[at].offset.saturating_add(byte);

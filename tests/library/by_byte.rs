@@ -275,6 +275,11 @@ fn window(windows: &[[u64; 4]]) -> Plan {
     plan.chunks_mut()[0].end = 4;
     plan
 }, "the end of 't' is 5, but the plan says 4")]
+#[case::end_before_begin(|| {
+    let mut plan = window(EXACT);
+    (plan.chunks_mut()[0].begin, plan.chunks_mut()[0].end) = (5, 3);
+    plan
+}, "the end of 't' is 5, but the plan says 3")]
 #[case::low_bound(|| {
     let mut plan = window(EXACT);
     (*plan.lower_bound_mut(), *plan.proven_optimal_mut()) = (63, false);
