@@ -72,6 +72,7 @@ pub mod search;
 #[cfg(test)]
 #[path = "../tests/common/seeds.rs"]
 mod seeds;
+mod segment_tree;
 pub mod sequence;
 mod sets;
 mod steps;

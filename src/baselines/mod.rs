@@ -14,7 +14,6 @@ pub mod onnxruntime;
 pub mod pushdown;
 mod records;
 mod replay;
-pub(crate) mod segment_tree;
 pub mod tflite;
 
 pub use objects::{Objects, Offsets};

@@ -2,7 +2,10 @@
 
 use std::ops::Range;
 
-use crate::Bytes;
+use crate::{
+    Bytes,
+    segment_tree::{ancestors, cover},
+};
 
 /// Counts the free bytes below any address while ranges are taken and released. A segment tree over
 /// the addresses where ranges begin and end, as for the area of a union of rectangles.
@@ -37,45 +40,29 @@ impl FreeBytes {
 
     /// Takes a range.
     pub(super) fn take(&mut self, range: &Range<Bytes>) {
-        self.change(1, 0..self.leaves, &self.places(range), &|covers| covers + 1);
+        self.change(range, |covers| covers + 1);
     }
 
     /// Releases a range that was taken.
     pub(super) fn release(&mut self, range: &Range<Bytes>) {
-        self.change(1, 0..self.leaves, &self.places(range), &|covers| covers - 1);
+        self.change(range, |covers| covers - 1);
     }
 
-    fn places(&self, range: &Range<Bytes>) -> Range<usize> {
+    fn change(&mut self, range: &Range<Bytes>, count: impl Fn(u32) -> u32) {
         let place = |address| self.addresses.partition_point(|&at| at < address);
-        place(range.start)..place(range.end)
-    }
-
-    fn change(
-        &mut self,
-        node: usize,
-        span: Range<usize>,
-        places: &Range<usize>,
-        count: &impl Fn(u32) -> u32,
-    ) {
-        if places.end <= span.start || span.end <= places.start {
-            return;
-        }
-        if places.start <= span.start && span.end <= places.end {
-            self.covers[node] = count(self.covers[node]);
-        } else {
-            let middle = usize::midpoint(span.start, span.end);
-            self.change(2 * node, span.start..middle, places, count);
-            self.change(2 * node + 1, middle..span.end, places, count);
-        }
-        self.free[node] = match self.covers[node] {
-            0 if node < self.leaves => self.free[2 * node] + self.free[2 * node + 1],
-            0 => {
-                let leaf = node - self.leaves;
-                let ends = self.addresses.get(leaf).zip(self.addresses.get(leaf + 1));
-                ends.map_or(0, |(low, high)| high - low)
+        for covered in cover(self.leaves, place(range.start)..place(range.end)) {
+            self.covers[covered] = count(self.covers[covered]);
+            for node in ancestors(covered) {
+                self.free[node] = match self.covers[node] {
+                    0 if node < self.leaves => self.free[2 * node] + self.free[2 * node + 1],
+                    // A leaf of a range is between two addresses.
+                    0 => {
+                        self.addresses[node - self.leaves + 1] - self.addresses[node - self.leaves]
+                    }
+                    _ => 0,
+                };
             }
-            _ => 0,
-        };
+        }
     }
 
     /// The lowest address below which this many bytes are free; 0 for 0 bytes.

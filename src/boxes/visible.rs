@@ -9,7 +9,11 @@ use std::{
     ops::Range,
 };
 
-use crate::{Bytes, Step, boxes::PlacedBox};
+use crate::{
+    Bytes, Step,
+    boxes::PlacedBox,
+    segment_tree::{ancestors, cover},
+};
 
 /// Cuts boxes so that no byte is in two of them at any step. If two boxes share bytes, the earlier one in the list
 /// keeps them. Each piece comes with the index of its box.
@@ -66,33 +70,19 @@ impl Alive {
 
     /// Adds a box that covers these cells, or removes it.
     fn change(&mut self, cells: Range<usize>, at: usize, begins: bool) {
-        let (mut left, mut right) = (cells.start + self.leaves, cells.end + self.leaves);
-        let mut nodes = Vec::new();
-        while left < right {
-            if left % 2 == 1 {
-                nodes.push(left);
-                left += 1;
-            }
-            if right % 2 == 1 {
-                right -= 1;
-                nodes.push(right);
-            }
-            (left, right) = (left / 2, right / 2);
-        }
-        for mut node in nodes {
+        for covered in cover(self.leaves, cells) {
             if begins {
-                self.covering[node].insert(at);
+                self.covering[covered].insert(at);
             } else {
-                self.covering[node].remove(&at);
+                self.covering[covered].remove(&at);
             }
-            while node > 0 {
+            for node in ancestors(covered) {
                 let below = if node < self.leaves {
                     self.first[2 * node].min(self.first[2 * node + 1])
                 } else {
                     NONE
                 };
                 self.first[node] = self.covering(node).min(below);
-                node /= 2;
             }
         }
     }

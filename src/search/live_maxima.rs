@@ -1,6 +1,6 @@
 //! The most live bytes in a range of steps.
 
-use crate::{Bytes, Step, baselines::segment_tree::Maxima, problem::Problem};
+use crate::{Bytes, Step, problem::Problem, segment_tree::Maxima};
 
 /// The most live bytes in any range of steps.
 pub(super) struct LiveMaxima {
@@ -23,6 +23,6 @@ impl LiveMaxima {
     pub(super) fn most(&self, begin: Step, end: Step) -> Bytes {
         let first = self.steps.partition_point(|&s| s <= begin).saturating_sub(1);
         let end = self.steps.partition_point(|&s| s < end);
-        if first < end { self.live.largest(first, end - 1).unwrap_or(0) } else { 0 }
+        self.live.largest(first..end).unwrap_or(0)
     }
 }

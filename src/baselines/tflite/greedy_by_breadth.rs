@@ -22,11 +22,11 @@ use crate::{
     baselines::{
         boxes::Boxes,
         replay::CHUNK,
-        segment_tree::Maxima,
         tflite::{Objects, Record, Records, profiles::Tasks, timeline::Timeline},
     },
     budget::{Budget, Stop},
     plan::Layout,
+    segment_tree::Maxima,
 };
 
 /// Shares objects, the busiest step first.
@@ -101,7 +101,7 @@ fn busiest_first(records: &Records) -> Vec<usize> {
         .enumerate()
         .map(|(index, record)| {
             let (first, last) = tasks.range(record);
-            let rank = ranks.largest(first, last).map_or(usize::MAX, |Reverse(rank)| rank);
+            let rank = ranks.largest(first..last + 1).map_or(usize::MAX, |Reverse(rank)| rank);
             (rank, Reverse(record.size), index)
         })
         .collect();

@@ -7,11 +7,9 @@
 
 use crate::{
     Bytes, Step,
-    baselines::{
-        segment_tree::{ancestors, cover},
-        tflite::{Record, Records, profiles::Tasks},
-    },
+    baselines::tflite::{Record, Records, profiles::Tasks},
     budget::{Budget, Stop},
+    segment_tree::{ancestors, cover},
 };
 
 /// The bytes of a placed record.
@@ -75,7 +73,7 @@ impl Placed {
     pub(super) fn insert(&mut self, record: &Record, offset: Bytes, end: Bytes) {
         let place = Place { offset, end };
         let (first, last) = self.tasks.range(record);
-        for node in cover(self.leaves, first, last) {
+        for node in cover(self.leaves, first..last + 1) {
             self.alive[node].push(place);
         }
         for node in ancestors(self.leaves + first) {
@@ -100,7 +98,7 @@ impl Placed {
         let Self { tasks, leaves, by_offset, count, alive, beginning, conflicts } = self;
         let (first, last) = tasks.range(record);
         let lists = || {
-            let later = cover(*leaves, first + 1, last).map(|node| &beginning[node]);
+            let later = cover(*leaves, first + 1..last + 1).map(|node| &beginning[node]);
             ancestors(*leaves + first).map(|node| &alive[node]).chain(later)
         };
         let expected: usize = lists().map(Vec::len).sum();

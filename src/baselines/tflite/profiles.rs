@@ -11,10 +11,8 @@ use std::cmp::Reverse;
 
 use crate::{
     Bytes, Step,
-    baselines::{
-        segment_tree::{ancestors, cover},
-        tflite::{Record, Records},
-    },
+    baselines::tflite::{Record, Records},
+    segment_tree::{ancestors, cover},
 };
 
 /// Returns the records alive at a step, largest first; equal ones keep their order. Searches the
@@ -103,7 +101,7 @@ impl Tasks {
 
 /// A counter per task, with the largest of them available.
 ///
-/// The tables are indexed by the nodes of a [segment tree](crate::baselines::segment_tree), with the
+/// The tables are indexed by the nodes of a [segment tree](crate::segment_tree), with the
 /// counters at its leaves.
 struct Counts {
     leaves: usize,
@@ -121,7 +119,7 @@ impl Counts {
 
     /// Adds one to the counters from `first` to `last` and returns the largest counter.
     fn add(&mut self, first: usize, last: usize) -> usize {
-        for node in cover(self.leaves, first, last) {
+        for node in cover(self.leaves, first..last + 1) {
             self.added[node] += 1;
             self.largest[node] += 1;
         }

@@ -6,11 +6,13 @@
 //! whether bytes are free over a lifetime. In a good packing these bytes form a few runs without
 //! holes, however many bodies they come from.
 
+use std::ops::Range;
+
 use crate::{
     Bytes, Step,
-    baselines::segment_tree::{above, cover},
     problem::{Problem, Segment},
     search::interval_set::IntervalSet,
+    segment_tree::{above, cover},
 };
 
 /// A node of the tree over time.
@@ -55,12 +57,12 @@ impl Occupancy {
         let leaves = self.nodes.len() / 2;
         for segment in segments {
             let (low, high) = (base + segment.low, base + segment.high);
-            let (first, last) = self.places(segment);
-            for node in cover(leaves, first, last) {
+            let places = self.places(segment);
+            for node in cover(leaves, places.clone()) {
                 self.nodes[node].whole.add(low, high);
                 self.nodes[node].some.add(low, high);
             }
-            for node in above(leaves, first, last) {
+            for node in above(leaves, places) {
                 self.nodes[node].some.add(low, high);
             }
         }
@@ -121,16 +123,15 @@ impl Occupancy {
     /// The bytes taken in a segment's life.
     fn runs_around(&self, segment: &Segment) -> impl Iterator<Item = &IntervalSet> {
         let leaves = self.nodes.len() / 2;
-        let (first, last) = self.places(segment);
-        let some = cover(leaves, first, last).map(|node| &self.nodes[node].some);
-        some.chain(above(leaves, first, last).map(|node| &self.nodes[node].whole))
+        let places = self.places(segment);
+        let some = cover(leaves, places.clone()).map(|node| &self.nodes[node].some);
+        some.chain(above(leaves, places).map(|node| &self.nodes[node].whole))
     }
 
-    /// The first and the last leaf of a segment's life.
-    fn places(&self, segment: &Segment) -> (usize, usize) {
-        let first = self.begins.partition_point(|&begin| begin < segment.begin);
-        let end = self.begins.partition_point(|&begin| begin < segment.end);
-        (first, end - 1)
+    /// The leaves of a segment's life.
+    fn places(&self, segment: &Segment) -> Range<usize> {
+        let place = |step: Step| self.begins.partition_point(|&begin| begin < step);
+        place(segment.begin)..place(segment.end)
     }
 }
 

@@ -4,11 +4,11 @@
 //! leaf `leaves + p`. A range of n places is made up of O(log n) disjoint subtrees, so values kept
 //! per node are changed and queried in that time.
 
-use std::iter;
+use std::{iter, ops::Range};
 
-/// The disjoint subtrees that make up the places from `first` to `last`, both included.
-pub(crate) fn cover(leaves: usize, first: usize, last: usize) -> Cover {
-    Cover { low: leaves + first, high: leaves + last + 1, right: None }
+/// The disjoint subtrees that make up some places.
+pub(crate) fn cover(leaves: usize, places: Range<usize>) -> Cover {
+    Cover { low: leaves + places.start, high: leaves + places.end, right: None }
 }
 
 /// The nodes of a range, level by level from the leaves up.
@@ -45,10 +45,11 @@ pub(crate) fn ancestors(node: usize) -> impl Iterator<Item = usize> {
     iter::successors(Some(node), |&node| (node > 1).then_some(node / 2))
 }
 
-/// The nodes above the places `first` and `last`, each once. The number of leaves is a power of
+/// The nodes above the first and the last of some places, each once. The number of leaves is a power of
 /// two.
-pub(crate) fn above(leaves: usize, first: usize, last: usize) -> impl Iterator<Item = usize> {
+pub(crate) fn above(leaves: usize, places: Range<usize>) -> impl Iterator<Item = usize> {
     let up = |place: usize| ancestors(leaves + place).skip(1);
+    let (first, last) = (places.start, places.end - 1);
     let right = up(last).zip(up(first)).take_while(|(right, left)| right != left);
     up(first).chain(right.map(|(right, _)| right))
 }
@@ -69,9 +70,9 @@ impl<T: Ord + Copy> Maxima<T> {
         Self { nodes }
     }
 
-    /// The largest value from `first` to `last`, both included; `None` if there is no place.
-    pub(crate) fn largest(&self, first: usize, last: usize) -> Option<T> {
-        cover(self.nodes.len() / 2, first, last).map(|node| self.nodes[node]).max()
+    /// The largest value of some places; `None` if there is no place.
+    pub(crate) fn largest(&self, places: Range<usize>) -> Option<T> {
+        cover(self.nodes.len() / 2, places).map(|node| self.nodes[node]).max()
     }
 }
 
@@ -84,7 +85,7 @@ mod tests {
     fn a_range_of_places_has_few_nodes_and_each_of_those_above_once() {
         for first in 0..8usize {
             for last in first..8 {
-                let nodes: Vec<usize> = cover(8, first, last).collect();
+                let nodes: Vec<usize> = cover(8, first..last + 1).collect();
                 let leaves = |node: usize| {
                     let level = node.ilog2();
                     (node << (3 - level))..((node + 1) << (3 - level))
@@ -93,7 +94,7 @@ mod tests {
                 covered.sort_unstable();
                 assert_eq!(covered, (8 + first..=8 + last).collect::<Vec<_>>());
                 assert!(!nodes.iter().any(|node| nodes.contains(&(node ^ 1))), "{nodes:?}");
-                let mut parents: Vec<usize> = above(8, first, last).collect();
+                let mut parents: Vec<usize> = above(8, first..last + 1).collect();
                 parents.sort_unstable();
                 let is_above = |&node: &usize| {
                     [8 + first, 8 + last].iter().any(|leaf| leaves(node).contains(leaf))
@@ -111,7 +112,7 @@ mod tests {
             for first in 0..places {
                 for last in first..places {
                     let expected = values[first..=last].iter().max().copied();
-                    assert_eq!(maxima.largest(first, last), expected);
+                    assert_eq!(maxima.largest(first..last + 1), expected);
                 }
             }
         }
