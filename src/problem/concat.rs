@@ -51,15 +51,15 @@ impl Problem {
         let lives = both_lives(&self, other, streams)?;
         let pools = common_pools(&self, other)?;
         let own: Vec<(ChunkId, ChunkConstraints)> = constraints_of_both(&self, other, shared)?;
-        let names = all_names(&self, other, shared);
 
         let earlier_chunks = self.len();
         let mut is_shared = vec![false; earlier_chunks + other.len()];
         for pair in shared {
             is_shared[pair.0.index()] = true;
         }
+        let names = self.ids().map(|chunk| given_name(&self.labels, chunk)).collect();
         let mut builder = self.into_builder();
-        builder.labels = Labels::default();
+        builder.labels = Labels { ids: Ids::Positions, names };
         builder.alignment = builder.alignment.max(other.alignment);
         builder.padding = builder.padding.max(other.padding);
         builder.at_least_steps(steps);
@@ -71,11 +71,16 @@ impl Problem {
         }
         let ids: Vec<ChunkId> = ids
             .into_iter()
-            .zip(&other.chunks)
-            .map(|(id, &Chunk { begin, end, size })| {
-                id.unwrap_or_else(|| builder.chunk(begin + shift..end + shift, size))
+            .zip(other.ids())
+            .map(|(id, chunk)| {
+                let &Chunk { begin, end, size } = other.chunk(chunk);
+                let name = given_name(&other.labels, chunk);
+                id.unwrap_or_else(|| builder.named_chunk(name, begin + shift..end + shift, size))
             })
             .collect();
+        if builder.labels.names.iter().all(|name| name.is_empty()) {
+            builder.labels.names.clear();
+        }
         if let Some(pools) = pools {
             builder.pools(pools);
         }
@@ -88,12 +93,10 @@ impl Problem {
                 builder.constrain(ids[later.index()], own.clone().later(shift));
             }
         }
-        if let Some(BothLives { earlier, later, end }) = lives {
+        if let Some((lives, end)) = lives {
             builder.streams(streams);
-            let later = later.into_iter().enumerate().map(|(at, life)| (ids[at], life));
-            let earlier = earlier.into_iter().enumerate();
-            let earlier = earlier.map(|(at, life)| (ChunkId::from_index(at), life));
-            for (chunk, Life { begin, end }) in earlier.chain(later) {
+            let earlier = (0..earlier_chunks).map(ChunkId::from_index);
+            for (chunk, Life { begin, end }) in earlier.chain(ids.iter().copied()).zip(lives) {
                 let stream = builder.constraints.as_ref().map_or(0, |all| all.of(chunk).stream);
                 builder.life(chunk, begin, end, stream);
             }
@@ -110,7 +113,7 @@ impl Problem {
         });
         let requests: Vec<Request> =
             std::mem::take(&mut builder.requests).into_iter().chain(mapped).collect();
-        let is_state = states(&requests, is_shared);
+        let is_state = states(&requests, is_shared.clone());
         let mut parts: Vec<Part> = Vec::new();
         for request in requests {
             let Request { overwriter, overwritten, offset, below, required } = request;
@@ -136,9 +139,7 @@ impl Problem {
         let optional = new_parts(&builder.optional_parts, optional);
         builder.optional_parts.extend(optional);
         // All bytes of a shared chunk are needed before its parts are there.
-        let is_shared: BTreeSet<ChunkId> = shared.iter().map(|pair| pair.0).collect();
-        builder.optional_parts.retain(|part| !is_shared.contains(&part.whole));
-        builder.labels = Labels { ids: Ids::Positions, names };
+        builder.optional_parts.retain(|part| !is_shared[part.whole.index()]);
         builder.finish()
     }
 
@@ -212,41 +213,33 @@ fn states(requests: &[Request], mut is_state: Vec<bool>) -> Vec<bool> {
     (0..joined.len()).map(|chunk| is_state[find(&mut joined, chunk)]).collect()
 }
 
-/// The lives of the chunks of two problems, all later clocks after all earlier ones.
-struct BothLives {
-    earlier: Vec<Life>,
-    later: Vec<Life>,
-    /// The clock at which all of them are over.
-    end: Clock,
-}
-
-/// `None` if there is one stream.
+/// The lives of the chunks of two problems, all clocks of the second after all of the first, and the clock at which
+/// all of them are over. `None` if there is one stream.
 fn both_lives(
     first: &Problem,
     second: &Problem,
     streams: usize,
-) -> Result<Option<BothLives>, ProblemError> {
+) -> Result<Option<(Vec<Life>, Clock)>, ProblemError> {
     if streams == 1 {
         return Ok(None);
     }
-    let latest = |lives: &[Life], start: Clock| {
-        lives.iter().fold(start, |latest, life| {
-            latest.iter().zip(&life.end).map(|(&a, &b)| a.max(b)).collect()
+    let latest = |lives: &[Life]| {
+        lives.iter().fold(Clock::from(vec![0; streams]), |mut latest, life| {
+            latest.merge(&life.end, Step::max);
+            latest
         })
     };
-    let earlier = first.lives(streams);
-    let middle = latest(&earlier, vec![0; streams].into());
+    let mut lives = first.lives(streams);
+    let middle = latest(&lives);
     let shifted = |clock: &Clock| -> Result<Clock, ProblemError> {
         let sums = clock.iter().zip(&middle).map(|(&at, &shift)| at.checked_add(shift));
         sums.collect::<Option<Clock>>().ok_or(ProblemError::TooManySteps)
     };
-    let later = second
-        .lives(streams)
-        .into_iter()
-        .map(|Life { begin, end }| Ok(Life { begin: shifted(&begin)?, end: shifted(&end)? }));
-    let later = later.collect::<Result<Vec<_>, _>>()?;
-    let end = latest(&later, middle.clone());
-    Ok(Some(BothLives { earlier, later, end }))
+    for Life { begin, end } in second.lives(streams) {
+        lives.push(Life { begin: shifted(&begin)?, end: shifted(&end)? });
+    }
+    let end = latest(&lives);
+    Ok(Some((lives, end)))
 }
 
 /// The pools of both problems, if either lists some.
@@ -293,26 +286,11 @@ fn constraints_of_both(
     merged.collect()
 }
 
-/// The names of all chunks; empty if none has one. Ids that are given count as names, because those of
-/// two problems may be the same.
-fn all_names(first: &Problem, second: &Problem, shared: &[(ChunkId, ChunkId)]) -> Vec<Box<str>> {
-    let name = |problem: &Problem, chunk: ChunkId| -> Box<str> {
-        let labels = &problem.labels;
-        match labels.own_name(chunk) {
-            Some(name) => name.into(),
-            None if labels.ids == Ids::Positions => "".into(),
-            None => labels.id(chunk).into(),
-        }
-    };
-    let mut is_shared = vec![false; second.len()];
-    for pair in shared {
-        is_shared[pair.1.index()] = true;
+/// The name of a chunk, or the id that it was given, because two problems may give the same id; empty if it has neither.
+fn given_name(labels: &Labels, chunk: ChunkId) -> Box<str> {
+    match labels.own_name(chunk) {
+        Some(name) => name.into(),
+        None if labels.ids == Ids::Positions => "".into(),
+        None => labels.id(chunk).into(),
     }
-    let later = second.ids().filter(|chunk| !is_shared[chunk.index()]);
-    let names: Vec<Box<str>> = first
-        .ids()
-        .map(|chunk| name(first, chunk))
-        .chain(later.map(|chunk| name(second, chunk)))
-        .collect();
-    if names.iter().all(|name| name.is_empty()) { Vec::new() } else { names }
 }
