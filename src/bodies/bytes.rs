@@ -238,18 +238,11 @@ mod tests {
     use arbitrary::{Result, Unstructured};
 
     use super::*;
-    use crate::{Problem, ProblemError};
+    use crate::{Problem, ProblemError, seeds::bytes_of};
 
     /// Runs a test on this many random inputs, the same each time.
     fn rounds(count: u64, mut one: impl FnMut(&mut Unstructured<'_>) -> Result<()>) {
-        for round in 0..count {
-            let word = |at: u64| {
-                let mixed = (64 * round + at + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-                (mixed ^ (mixed >> 29)).wrapping_mul(0xBF58_476D_1CE4_E5B9) ^ (mixed >> 32)
-            };
-            let bytes: Vec<u8> = (0..64).flat_map(|at| word(at).to_le_bytes()).collect();
-            one(&mut Unstructured::new(&bytes)).unwrap();
-        }
+        (0..count).for_each(|seed| one(&mut Unstructured::new(&bytes_of(seed))).unwrap());
     }
 
     /// Chunks, and parts that fit, each in a chunk after it.
