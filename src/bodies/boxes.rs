@@ -76,6 +76,11 @@ impl View<'_> {
         }
     }
 
+    /// The bytes of a chunk that lies at an offset, padding included.
+    pub(crate) fn bytes_at(&self, chunk: ChunkId, offset: i128) -> Range<i128> {
+        offset..offset + i128::from(self.padded(chunk))
+    }
+
     pub(crate) fn begin(&self, chunk: ChunkId) -> Clock {
         match self.constraints.lives.get(chunk.index()) {
             Some(life) => life.begin.clone(),
@@ -188,5 +193,56 @@ impl View<'_> {
         };
         let of_new = |byte: Bytes| byte.saturating_add(below).saturating_sub(offset);
         of_new(needed.start)..of_new(needed.end)
+    }
+}
+
+/// By chunk: the groups of chunks kept apart that it is in.
+pub(crate) struct Apart(Vec<Vec<usize>>);
+
+impl Apart {
+    pub(crate) fn of(view: View<'_>) -> Self {
+        let mut groups = vec![Vec::new(); view.chunks.len()];
+        for (group, chunks) in view.constraints.apart.iter().enumerate() {
+            for chunk in chunks {
+                groups[chunk.index()].push(group);
+            }
+        }
+        Self(groups)
+    }
+
+    /// Returns whether a chunk is in none of the groups.
+    pub(crate) fn is_free(&self, chunk: ChunkId) -> bool {
+        self.0[chunk.index()].is_empty()
+    }
+
+    /// Returns whether two chunks may not share bytes of a pool.
+    pub(crate) fn keeps(&self, x: ChunkId, y: ChunkId) -> bool {
+        let groups = &self.0[y.index()];
+        self.0[x.index()].iter().any(|group| groups.contains(group))
+    }
+
+    /// Returns whether two chunks of different bodies of a pool need the same bytes at these offsets. `boxes` returns
+    /// the boxes of one of them at its distance from the other.
+    pub(crate) fn need_same_bytes(
+        &self,
+        view: View<'_>,
+        (x, low_x): (ChunkId, i128),
+        (y, low_y): (ChunkId, i128),
+        boxes: impl Fn(ChunkId, (ChunkId, i128)) -> TimedBoxes,
+    ) -> bool {
+        let overlap = |p: Range<i128>, q: Range<i128>| p.start < q.end && q.start < p.end;
+        if !overlap(view.bytes_at(x, low_x), view.bytes_at(y, low_y)) {
+            return false;
+        }
+        let at = |low: i128, Range { start, end }: &Range<Bytes>| {
+            low + i128::from(*start)..low + i128::from(*end)
+        };
+        let meet = |p: &TimedBox, q: &TimedBox| {
+            overlap(at(low_x, &p.bytes), at(low_y, &q.bytes)) && concurrent(p, q)
+        };
+        self.keeps(x, y) || {
+            let of_y = boxes(y, (x, low_y - low_x));
+            boxes(x, (y, low_x - low_y)).iter().any(|p| of_y.iter().any(|q| meet(p, q)))
+        }
     }
 }

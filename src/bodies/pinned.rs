@@ -1,12 +1,9 @@
 //! Finds clashes between pinned bodies.
 
-use std::ops::Range;
-
 use crate::{
-    Bytes,
     bodies::{
-        Body, ChainProjection, TimedBox,
-        boxes::{View, concurrent},
+        Body, ChainProjection,
+        boxes::{Apart, View},
         builder::{ALL_STEPS, Index, life},
     },
     problem::{ChunkId, Links, constraints::Clocks},
@@ -17,7 +14,7 @@ use crate::{
 struct Pinned {
     body: usize,
     chunk: ChunkId,
-    low: Bytes,
+    low: i128,
 }
 
 /// Returns two chunks of different pinned bodies that need the same bytes at the same time, if there are any. Only
@@ -31,16 +28,8 @@ pub(crate) fn clash_of_pins(
     if fixed.len() < 2 {
         return None;
     }
-    let mut apart = vec![Vec::new(); view.chunks.len()];
-    for (group, chunks) in view.constraints.apart.iter().enumerate() {
-        for chunk in chunks {
-            apart[chunk.index()].push(group);
-        }
-    }
-    let is_apart = |x: ChunkId, y: ChunkId| {
-        let groups = &apart[y.index()];
-        apart[x.index()].iter().any(|group| groups.contains(group))
-    };
+    let apart = Apart::of(view);
+    let boxes = |chunk, _| view.boxes(chunk, links.get(chunk));
     let begins = || view.constraints.lives.iter().map(|life| &*life.begin).collect::<Clocks>();
     let line = (view.constraints.streams > 1).then(|| ChainProjection::of(&begins()));
     let life = |chunk| life(&view, line.as_ref(), chunk);
@@ -51,18 +40,15 @@ pub(crate) fn clash_of_pins(
         let own = pinned.members.iter().map(|&(chunk, at)| Pinned {
             body,
             chunk,
-            low: place.offset + at,
+            low: i128::from(place.offset + at),
         });
         let mut clashes = Vec::new();
         for (at, new) in own.clone().enumerate() {
-            let is_free = apart[new.chunk.index()].is_empty();
-            let steps = if is_free { life(new.chunk) } else { ALL_STEPS };
-            for old in index.near(&new.bytes(view), &steps) {
+            let steps = if apart.is_free(new.chunk) { life(new.chunk) } else { ALL_STEPS };
+            for old in index.near(&view.bytes_at(new.chunk, new.low), &steps) {
                 let clash = earlier[old];
-                if clash.low < new.low + view.padded(new.chunk)
-                    && new.low < clash.low + view.padded(clash.chunk)
-                    && (is_apart(clash.chunk, new.chunk) || meet(view, links, clash, new))
-                {
+                let (x, y) = ((clash.chunk, clash.low), (new.chunk, new.low));
+                if apart.need_same_bytes(view, x, y, boxes) {
                     clashes.push((clash.body, old, at, clash.chunk, new.chunk));
                 }
             }
@@ -71,29 +57,11 @@ pub(crate) fn clash_of_pins(
             return Some((old, new));
         }
         for new in own {
-            index.add(earlier.len(), new.bytes(view), life(new.chunk));
+            index.add(earlier.len(), view.bytes_at(new.chunk, new.low), life(new.chunk));
             earlier.push(new);
         }
     }
     None
-}
-
-/// Returns whether two chunks need the same bytes at the same time.
-fn meet(view: View<'_>, links: &Links, p: Pinned, q: Pinned) -> bool {
-    let meets = |a: &TimedBox, b: &TimedBox| {
-        p.low + a.bytes.start < q.low + b.bytes.end
-            && q.low + b.bytes.start < p.low + a.bytes.end
-            && concurrent(a, b)
-    };
-    let boxes = |chunk: ChunkId| view.boxes(chunk, links.get(chunk));
-    let others = boxes(q.chunk);
-    boxes(p.chunk).iter().any(|a| others.iter().any(|b| meets(a, b)))
-}
-
-impl Pinned {
-    fn bytes(self, view: View<'_>) -> Range<i128> {
-        i128::from(self.low)..i128::from(self.low) + i128::from(view.padded(self.chunk))
-    }
 }
 
 #[cfg(test)]

@@ -23,7 +23,7 @@ use crate::{
     Bytes, Step,
     bodies::{
         Body, ChainProjection, TimedBox, TimedBoxes,
-        boxes::{View, concurrent},
+        boxes::{Apart, View, concurrent},
         bytes::Family,
         join_error::JoinError,
     },
@@ -83,8 +83,7 @@ pub(crate) struct BodyBuilder<'a> {
     of: Vec<(u32, i128)>,
     /// By chunk: a chunk that it overwrites, by itself or through others, or itself.
     overwritten: Vec<usize>,
-    /// By chunk: the lists of chunks that it is kept apart from.
-    apart: Vec<Vec<u32>>,
+    apart: Apart,
     /// The bodies before any request is accepted, in the order of their first chunks.
     bodies: Vec<Body>,
     /// By body: true if it has a place only if a request that concerns it is accepted, as an overwriter need not have
@@ -104,12 +103,6 @@ impl<'a> BodyBuilder<'a> {
         for request in requests {
             may_overwrite[request.overwriter.index()] = true;
         }
-        let mut apart = vec![Vec::new(); count];
-        for (group, chunks) in (0..).zip(&view.constraints.apart) {
-            for chunk in chunks {
-                apart[chunk.index()].push(group);
-            }
-        }
         let mut joiner = Self {
             view,
             family: Family::new(view.chunks, &view.constraints.parts),
@@ -122,7 +115,7 @@ impl<'a> BodyBuilder<'a> {
                 .collect(),
             of: (0..).take(count).map(|group| (group, 0)).collect(),
             overwritten: (0..count).collect(),
-            apart,
+            apart: Apart::of(view),
             bodies: Vec::with_capacity(count),
             is_open: Vec::with_capacity(count),
             lines: Vec::new(),
@@ -176,9 +169,8 @@ impl<'a> BodyBuilder<'a> {
     fn index(&mut self, group: u32, (chunk, at): (ChunkId, i128)) {
         let Group { index, line, .. } = &mut self.groups[group as usize];
         if let Some(index) = index {
-            let end_of_bytes = at + i128::from(self.view.padded(chunk));
             let steps = life(&self.view, self.lines.get(*line), chunk);
-            index.add(chunk.index(), at..end_of_bytes, steps);
+            index.add(chunk.index(), self.view.bytes_at(chunk, at), steps);
         }
     }
 
@@ -301,7 +293,7 @@ impl<'a> BodyBuilder<'a> {
             let (large, small, shift) = self.larger_first(a, b, shift);
             for &(chunk, at) in &self.groups[small as usize].members {
                 let x = (chunk, at + shift);
-                let bytes = x.1..x.1 + i128::from(self.view.padded(chunk));
+                let bytes = self.view.bytes_at(chunk, x.1);
                 for y in self.sharing(large, bytes, self.steps(large, chunk)) {
                     self.check_pair(x, y)?;
                 }
@@ -341,7 +333,7 @@ impl<'a> BodyBuilder<'a> {
 
     /// The steps in which a chunk is compared with the chunks of a group: all if it is kept apart from others.
     fn steps(&self, group: u32, chunk: ChunkId) -> Range<i128> {
-        if self.apart[chunk.index()].is_empty() {
+        if self.apart.is_free(chunk) {
             life(&self.view, self.line(group), chunk)
         } else {
             ALL_STEPS
@@ -403,7 +395,7 @@ impl<'a> BodyBuilder<'a> {
         let mut earlier = Index::default();
         for (number, &new) in order.iter().enumerate() {
             let (chunk, at) = members[new];
-            let bytes = at..at + i128::from(self.view.padded(chunk));
+            let bytes = self.view.bytes_at(chunk, at);
             let mut near = earlier.near(&bytes, &self.steps(group, chunk));
             near.sort_unstable();
             for old in near {
@@ -427,8 +419,7 @@ impl<'a> BodyBuilder<'a> {
         }
         let (life_x, life_y) = (&self.view.chunks[x.index()], &self.view.chunks[y.index()]);
         let is_apart = life_x.end <= life_y.begin || life_y.end <= life_x.begin;
-        let groups = &self.apart[y.index()];
-        if self.apart[x.index()].iter().any(|group| groups.contains(group)) {
+        if self.apart.keeps(x, y) {
             return Err(JoinError::Clash(x, y));
         }
         // With several streams, these steps are sums of clocks, which do not prove that a chunk is

@@ -10,11 +10,7 @@ use crate::bodies::builder::{
     ALL_STEPS, BodyBuilder, Index, life, placement_constraints::PlacementConstraints,
 };
 use crate::{
-    bodies::{
-        TimedBox,
-        boxes::concurrent,
-        join_error::{JoinError, PinConflict},
-    },
+    bodies::join_error::{JoinError, PinConflict},
     problem::{ChunkId, Link, Request, constraints::PoolId},
 };
 
@@ -70,14 +66,12 @@ impl BodyBuilder<'_> {
             self.pinned.of_pool = vec![Index::default(); self.view.constraints.pools.len()];
         }
         self.pinned.places[chunk.index()] = Some((pool, offset));
-        let end = offset + i128::from(self.view.padded(chunk));
-        let steps = self.steps_of(chunk);
-        self.pinned.of_pool[pool.index()].add(chunk.index(), offset..end, steps);
+        let (bytes, steps) = (self.view.bytes_at(chunk, offset), self.steps_of(chunk));
+        self.pinned.of_pool[pool.index()].add(chunk.index(), bytes, steps);
     }
 
     fn steps_of(&self, chunk: ChunkId) -> Range<i128> {
-        let is_in_steps =
-            self.view.constraints.streams == 1 && self.apart[chunk.index()].is_empty();
+        let is_in_steps = self.view.constraints.streams == 1 && self.apart.is_free(chunk);
         if is_in_steps { life(&self.view, None, chunk) } else { ALL_STEPS }
     }
 
@@ -112,7 +106,7 @@ impl BodyBuilder<'_> {
         let members = self.groups[group as usize].members.clone();
         for &(x, at) in &members {
             let low = origin + at;
-            let bytes = low..low + i128::from(self.view.padded(x));
+            let bytes = self.view.bytes_at(x, low);
             let Some(index) = self.pinned.of_pool.get(pool.index()) else { break };
             for y in index.near(&bytes, &self.steps_of(x)) {
                 let y = ChunkId::from_index(y);
@@ -129,30 +123,11 @@ impl BodyBuilder<'_> {
     }
 
     /// Returns whether two chunks of different bodies of a pool need the same bytes at these offsets.
-    pub(super) fn needs_same_bytes(
-        &self,
-        (x, low_x): (ChunkId, i128),
-        (y, low_y): (ChunkId, i128),
-    ) -> bool {
-        let padded = |chunk| i128::from(self.view.padded(chunk));
-        if low_x >= low_y + padded(y) || low_y >= low_x + padded(x) {
-            return false;
-        }
-        let groups = &self.apart[y.index()];
-        if self.apart[x.index()].iter().any(|group| groups.contains(group)) {
-            return true;
-        }
-        let meets = |p: &TimedBox, q: &TimedBox| {
-            low_x + i128::from(p.bytes.start) < low_y + i128::from(q.bytes.end)
-                && low_y + i128::from(q.bytes.start) < low_x + i128::from(p.bytes.end)
-                && concurrent(p, q)
-        };
-        let [of_x, of_y] =
-            [(x, y, low_x - low_y), (y, x, low_y - low_x)].map(|(one, other, by)| {
-                let link = self.pinned.pending(one, (other, by)).map(Request::link);
-                self.view.boxes(one, link.or(self.links[one.index()]))
-            });
-        of_x.iter().any(|p| of_y.iter().any(|q| meets(p, q)))
+    pub(super) fn needs_same_bytes(&self, x: (ChunkId, i128), y: (ChunkId, i128)) -> bool {
+        self.apart.need_same_bytes(self.view, x, y, |one, other| {
+            let link = self.pinned.pending(one, other).map(Request::link);
+            self.view.boxes(one, link.or(self.links[one.index()]))
+        })
     }
 }
 
