@@ -1,6 +1,6 @@
 //! The effort of a search over operators, for an order or for what runs twice, and its end.
 
-use std::{sync::atomic::Ordering, time::Instant};
+use std::time::Instant;
 
 use crate::{Bytes, Limits, Observer, Progress};
 
@@ -46,7 +46,7 @@ impl<'a> Effort<'a> {
             report_at: 0,
             lower_bound: 0,
             best: 0,
-            stopped: is_cancelled(observer),
+            stopped: observer.is_cancelled(),
         }
     }
 
@@ -136,11 +136,7 @@ impl<'a> Effort<'a> {
             progress(&Progress { lower_bound: self.lower_bound, best: self.best, nodes });
         }
         self.stopped = self.stopped
-            || is_cancelled(self.observer)
+            || self.observer.is_cancelled()
             || self.until.is_some_and(|until| Instant::now() >= until);
     }
-}
-
-fn is_cancelled(observer: Observer<'_>) -> bool {
-    observer.cancel.is_some_and(|cancel| cancel.load(Ordering::Relaxed))
 }

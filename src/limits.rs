@@ -3,7 +3,7 @@
 
 use std::{
     fmt,
-    sync::atomic::AtomicBool,
+    sync::atomic::{AtomicBool, Ordering},
     time::{Duration, Instant},
 };
 
@@ -167,6 +167,11 @@ impl<'a> Observer<'a> {
     pub const fn progress(mut self, progress: &'a (dyn Fn(&Progress) + Sync)) -> Self {
         self.progress = Some(progress);
         self
+    }
+
+    /// Returns whether the caller has ended the search.
+    pub(crate) fn is_cancelled(&self) -> bool {
+        self.cancel.is_some_and(|cancel| cancel.load(Ordering::Relaxed))
     }
 }
 

@@ -1,9 +1,6 @@
 //! The monitor connects a search with its caller: time limit, cancel flag and progress.
 
-use std::{
-    sync::atomic::Ordering,
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
 use crate::{
     Bytes, Limits, Observer, Progress,
@@ -97,7 +94,7 @@ impl<'a> Monitor<'a> {
     }
 
     fn is_late(&self, grace: Duration) -> bool {
-        self.observer.cancel.is_some_and(|cancel| cancel.load(Ordering::Relaxed))
+        self.observer.is_cancelled()
             || self.until.is_some_and(|until| {
                 let late = Instant::now().checked_duration_since(until);
                 late.is_some_and(|late| late >= grace)

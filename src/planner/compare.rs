@@ -2,7 +2,6 @@
 
 use std::{
     iter,
-    sync::atomic::Ordering,
     time::{Duration, Instant},
 };
 
@@ -110,11 +109,9 @@ impl Planner<'_> {
         }
         let chains = prepared.lowered.problem.roots().count();
         let dense = search::conflicts(&prepared.lowered.problem) > MAX_CONFLICTS;
-        let is_cancelled =
-            || self.observer.cancel.is_some_and(|cancel| cancel.load(Ordering::Relaxed));
         let mut rows = Vec::new();
         for &strategy in Strategy::ALL {
-            let measurement = if is_cancelled() {
+            let measurement = if self.observer.is_cancelled() {
                 Err(left_out::STOPPED)
             } else if strategy.limit().is_some_and(|limit| chains > limit || dense) {
                 Err(left_out::TOO_LARGE)

@@ -37,8 +37,7 @@ pub(super) fn in_passes<T>(
     let (mut times, mut before) = (GROWTH, Duration::ZERO);
     loop {
         let left = limits.after(start);
-        let cancelled = observer.cancel.is_some_and(|cancel| cancel.load(Ordering::Relaxed));
-        if is_final(&result) || cancelled || left.time == Some(Duration::ZERO) {
+        if is_final(&result) || observer.is_cancelled() || left.time == Some(Duration::ZERO) {
             return result;
         }
         totals.end_pass();

@@ -19,10 +19,7 @@ mod search;
 mod source;
 mod trial;
 
-use std::{
-    sync::atomic::Ordering,
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
 use tracing::debug;
 
@@ -155,8 +152,7 @@ impl Choices<'_> {
     /// Returns whether the time is over, or the caller has cancelled.
     fn is_over(&self) -> bool {
         let Planner { limits, observer, .. } = self.planner;
-        let is_cancelled = observer.cancel.is_some_and(|cancel| cancel.load(Ordering::Relaxed));
-        is_cancelled || limits.after(self.start).time == Some(Duration::ZERO)
+        observer.is_cancelled() || limits.after(self.start).time == Some(Duration::ZERO)
     }
 }
 
