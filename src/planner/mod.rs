@@ -336,7 +336,7 @@ impl<'a> Planner<'a> {
         };
         let flat = self.flatten(sequence)?;
         let planner = self.after(start);
-        let prepared = planner.prepare_flat(input, &flat.sequence, &flat.bodies, Grain::Chunks);
+        let prepared = planner.prepare_flat(input, &flat);
         if let Ok(prepared) = &prepared {
             prepared.lowered.log(sequence);
         }
@@ -462,8 +462,7 @@ impl<'a> Planner<'a> {
         match input {
             InputRef::Sequence(sequence) => {
                 let flat = self.flatten(sequence)?;
-                let planner = self.after(start);
-                planner.prepare_flat(input, &flat.sequence, &flat.bodies, Grain::Chunks)
+                self.after(start).prepare_flat(input, &flat)
             }
             InputRef::Problem(_) => {
                 let lowered = input.lower(self.lowering)?;
@@ -476,12 +475,11 @@ impl<'a> Planner<'a> {
     fn prepare_flat(
         &self,
         input: InputRef<'_>,
-        flat: &OpSequence,
-        bodies: &[PlannedBody],
-        grain: Grain,
+        flat: &Flattened<'_>,
     ) -> Result<Prepared<'a>, PlanError> {
-        let lowered = lower_apart(flat, self.lowering, self.placing(), grain)?;
-        self.prepare_lowered(input, lowered, flat.into(), bodies.to_vec())
+        let sequence = &*flat.sequence;
+        let lowered = lower_apart(sequence, self.lowering, self.placing(), Grain::Chunks)?;
+        self.prepare_lowered(input, lowered, sequence.into(), flat.bodies.clone())
     }
 
     fn prepare_lowered(

@@ -72,10 +72,8 @@ impl Choices<'_> {
             return plan;
         }
         let ties = self.source.ties(self.planner.lowering);
-        if plan.is_ok() && ties.is_empty() && !self.source.has_parts(self.planner.lowering) {
-            return plan;
-        }
-        if plan.is_ok() && self.is_over() {
+        let has_others = !ties.is_empty() || self.source.has_parts(self.planner.lowering);
+        if plan.is_ok() && (!has_others || self.is_over()) {
             return plan;
         }
         let bound = self.source.bound(self.planner, &[]).unwrap_or(0);
@@ -114,10 +112,7 @@ impl Choices<'_> {
         let saved = first.saturating_sub(plan.pool_size);
         let plan = plan.with_copies(copies, saved);
         let is_one = plan.pools.len() < 2;
-        if is_one && plan.pool_size == bound {
-            return Ok(of_all_choices(plan, bound));
-        }
-        if is_whole && is_one {
+        if is_one && (is_whole || plan.pool_size == bound) {
             let bound = plan.pool_size;
             return Ok(of_all_choices(plan, bound));
         }
