@@ -71,8 +71,7 @@ impl Bank<'_> {
             .iter()
             .map(|bytes| bytes.end - bytes.start)
             .fold(0, Bytes::saturating_add);
-        let alignment = alignment.max(self.pool.alignment);
-        let low = align_up(self.used, alignment);
+        let low = align_up(self.used, self.pool.root_alignment(alignment));
         let Some(end) = low.checked_add(size) else { return false };
         if self.pool.capacity.is_some_and(|most| end.saturating_add(reserved) > most) {
             return false;

@@ -161,7 +161,7 @@ impl ProblemBuilder {
             constraints.pools.clear();
         }
         constraints.pools.push(pool);
-        PoolId(u16::try_from(constraints.pools.len() - 1).unwrap_or(u16::MAX))
+        PoolId::from_index(constraints.pools.len() - 1)
     }
 
     /// Replaces the pools.

@@ -168,7 +168,7 @@ impl PlacementConstraints {
 
     /// The offsets of the lowest byte that the alignments allow in a pool.
     fn allowed(&self, view: &View<'_>, pool: PoolId) -> Result<AllowedPool, JoinError> {
-        let of_roots = of_roots(view, &view.constraints.pools[pool.index()]);
+        let of_roots = view.constraints.pools[pool.index()].root_alignment(view.alignment);
         let mut sum = AllowedPool { pool, modulus: 1, residue: 0 };
         for one in &self.alignments {
             let modulus = if one.is_root { one.own.max(of_roots) } else { one.own };
@@ -240,7 +240,8 @@ impl Alignment {
     fn of(view: &View<'_>, (chunk, at): (ChunkId, i128), is_root: bool) -> Self {
         let own = view.constraints.of(chunk).alignment;
         let pools = view.constraints.pools.iter();
-        let of_pools = pools.map(|pool| of_roots(view, pool)).max().filter(|_| is_root);
+        let of_pools =
+            pools.map(|pool| pool.root_alignment(view.alignment)).max().filter(|_| is_root);
         let modulus = of_pools.map_or(own, |of_pools| of_pools.max(own));
         Self { own, is_root, modulus, residue: residue(-at, modulus), first: chunk, count: 1 }
     }
@@ -286,9 +287,4 @@ fn conflict(
     }
     let AllowedPool { modulus, residue, .. } = allowed;
     (offset % modulus != residue).then_some(PinConflict::Alignment { offset, modulus })
-}
-
-/// The alignment of a pool's roots.
-fn of_roots(view: &View<'_>, pool: &Pool) -> Bytes {
-    pool.alignment.max(view.alignment)
 }

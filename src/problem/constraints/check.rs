@@ -70,7 +70,7 @@ fn check_pools(constraints: &Constraints, alignment: u64) -> Result<(), ProblemE
         if pool.reserved.iter().any(Range::is_empty) {
             return Err(ProblemError::EmptyReserve { pool: name() });
         }
-        let unit = pool.alignment.max(alignment);
+        let unit = pool.root_alignment(alignment);
         let is_right =
             |largest: u64| largest > 0 && largest.is_multiple_of(unit) && pool.reserved.is_empty();
         if let Pool { largest: Some(largest), .. } = *pool

@@ -162,13 +162,13 @@ impl Problem {
 }
 
 impl Pool {
-    /// The alignment of roots in this pool.
-    pub(crate) fn root_alignment(&self, problem: &Problem) -> Bytes {
-        self.alignment.max(problem.alignment())
+    /// The alignment of roots in this pool, given that of the problem.
+    pub(crate) fn root_alignment(&self, alignment: Bytes) -> Bytes {
+        self.alignment.max(alignment)
     }
 
     /// Rounds up to that alignment; `None` if the result exceeds 64 bits.
     pub(crate) fn aligned(&self, problem: &Problem, bytes: Bytes) -> Option<Bytes> {
-        bytes.checked_next_multiple_of(self.root_alignment(problem))
+        bytes.checked_next_multiple_of(self.root_alignment(problem.alignment()))
     }
 }

@@ -90,7 +90,7 @@ fn outlines(
     if !is_simple || !instance.apart().is_empty() || bodies.len() > HUGE {
         return None;
     }
-    let alignment = pool.root_alignment(problem);
+    let alignment = pool.root_alignment(problem.alignment());
     let boxes = bodies.iter().zip(&instance.boxes);
     let mut outlines: Vec<Outline> = (0..)
         .zip(boxes)

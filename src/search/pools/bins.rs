@@ -34,7 +34,7 @@ impl Bin {
         let mut bins = Vec::new();
         for (pool, entry) in instance.pools.iter().enumerate() {
             let Pool { capacity, largest, .. } = *entry;
-            let alignment = entry.root_alignment(instance.problem);
+            let alignment = entry.root_alignment(instance.problem.alignment());
             let Some(largest) = largest else {
                 let reserved = entry.reserved.clone();
                 bins.push(Self { pool, base: 0, room: capacity, alignment, reserved });
