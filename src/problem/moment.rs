@@ -3,15 +3,15 @@
 use std::{fmt, slice};
 
 use serde::{
-    Deserialize, Deserializer, Serialize, Serializer,
-    de::{self, SeqAccess, Visitor},
+    Deserialize, Deserializer, Serialize,
+    de::{self, SeqAccess, Visitor, value::SeqAccessDeserializer},
 };
 
 use crate::Step;
 
 /// A time in a problem file: a step, or, on several streams, a clock.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
 pub(crate) enum Moment {
     /// A step.
     Step(Step),
@@ -25,15 +25,6 @@ impl Moment {
         match self {
             Self::Step(step) => slice::from_ref(step),
             Self::Clock(clock) => clock,
-        }
-    }
-}
-
-impl Serialize for Moment {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Self::Step(step) => serializer.serialize_u64(*step),
-            Self::Clock(clock) => clock.serialize(serializer),
         }
     }
 }
@@ -52,12 +43,8 @@ impl<'de> Deserialize<'de> for Moment {
                 Ok(Moment::Step(step))
             }
 
-            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Moment, A::Error> {
-                let mut clock = Vec::new();
-                while let Some(step) = list.next_element()? {
-                    clock.push(step);
-                }
-                Ok(Moment::Clock(clock))
+            fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<Moment, A::Error> {
+                Vec::deserialize(SeqAccessDeserializer::new(list)).map(Moment::Clock)
             }
         }
         deserializer.deserialize_any(MomentVisitor)
