@@ -221,10 +221,7 @@ impl Packer for PinRepair<'_> {
             }
             let mut random = Random::new(self.starts);
             if verdict == Verdict::Packed && self.repair(&mut packing, &mut random, limit, meter) {
-                let mut offsets = vec![0; packing.len()];
-                for (&number, offset) in self.pinned.numbers.iter().zip(packing) {
-                    offsets[number as usize] = offset;
-                }
+                let offsets = self.pinned.original_offsets(&packing);
                 return Some((self.inst.height_of(&offsets), offsets));
             }
         }

@@ -56,12 +56,6 @@ struct Pinned<'a> {
     refuted: Option<u64>,
 }
 
-impl<'a> Pinned<'a> {
-    fn new(search: Restarts<'a>) -> Self {
-        Self { search, rounds: 0, most: u64::MAX, refuted: None }
-    }
-}
-
 /// The nodes of both searches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NodeCounts {
@@ -83,7 +77,8 @@ impl<'a> Restarts<'a> {
         Self {
             disjunctive: Disjunctive::new(inst).filter(|_| inst.stages.has(Stage::Orders)),
             pinned: pinned.map(|pinned| {
-                Box::new(Pinned::new(Self::in_valleys(&pinned.inst, thread, searches)))
+                let search = Self::in_valleys(&pinned.inst, thread, searches);
+                Box::new(Pinned { search, rounds: 0, most: u64::MAX, refuted: None })
             }),
             ..Self::in_valleys(inst, thread, searches)
         }
@@ -206,7 +201,7 @@ impl<'a> Restarts<'a> {
             let units = luby(in_sweep(*rounds).div_ceil(LAP));
             match search.run_round(limit, units, meter) {
                 Verdict::Packed => {
-                    self.offsets = search.original_offsets(&other.numbers);
+                    self.offsets = other.original_offsets(&search.offsets);
                     return Verdict::Packed;
                 }
                 Verdict::Refuted => *refuted = Some(limit),
@@ -217,15 +212,6 @@ impl<'a> Restarts<'a> {
             }
         }
         Verdict::NodeLimit
-    }
-
-    /// The offsets of the last packing, by body of the original instance; `numbers` maps bodies of this one to it.
-    fn original_offsets(&self, numbers: &[u32]) -> Vec<u64> {
-        let mut offsets = vec![0; numbers.len()];
-        for (&number, &offset) in numbers.iter().zip(&self.offsets) {
-            offsets[number as usize] = offset;
-        }
-        offsets
     }
 
     /// Searches the valleys for one round, of this many [`UNIT`]s of nodes or a little more.

@@ -308,7 +308,7 @@ fn what_packs_pieces_without_pins_packs_them_with_pins() {
         let mut pinned = Restarts::new(&other.inst, 0);
         let verdict = pinned.decide(limit, 4, &mut Meter::unwatched());
         assert_eq!(verdict, Verdict::Packed);
-        check_places(&inst, limit, &pinned.original_offsets(&other.numbers));
+        check_places(&inst, limit, &other.original_offsets(pinned.offsets()));
         assert!(pinned.round <= search.round, "{} > {}", pinned.round, search.round);
         packed += 1;
         last = pinned.round.max(last);

@@ -10,6 +10,17 @@ pub struct Pinned {
     pub numbers: Vec<u32>,
 }
 
+impl Pinned {
+    /// The offsets of a packing, by body of the original.
+    pub fn original_offsets(&self, packing: &[u64]) -> Vec<u64> {
+        let mut offsets = vec![0; packing.len()];
+        for (&number, &offset) in self.numbers.iter().zip(packing) {
+            offsets[number as usize] = offset;
+        }
+        offsets
+    }
+}
+
 impl Instance {
     /// Adds the same problem with pinned items, if bodies cannot move.
     pub fn with_pins(self) -> Self {
