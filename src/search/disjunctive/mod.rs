@@ -29,7 +29,7 @@ use crate::search::{
     control::meter::Meter,
     effort::{PROBE, UNIT, Verdict, weigh},
     ranges::Grid,
-    state::instance::{Fixed, Instance, Part},
+    state::instance::{Fixed, Instance, Item, Part},
 };
 
 /// Some neighbouring gaps of a pair, by place, both ends included.
@@ -122,17 +122,15 @@ impl Disjunctive {
         let mut sections: Vec<Vec<Interval>> = (0..inst.sections).map(|_| Vec::new()).collect();
         let (mut tops, mut spans) = (Vec::new(), Vec::new());
         for (body, parts) in inst.parts().enumerate() {
-            let mut top = 0;
-            let first = parts.first().map_or(0, |part| part.first as usize);
-            spans.push(first..parts.last().map_or(first, |part| part.end as usize));
+            let around = Item::around(&parts);
+            spans.push(around.sections());
+            tops.push(i64::try_from(around.size).ok()?);
             for Part { first, end, low, high } in parts {
                 let (low, high) = (i64::try_from(low).ok()?, i64::try_from(high).ok()?);
-                top = top.max(high);
                 for section in &mut sections[first as usize..end as usize] {
                     section.push(Interval { body, low, high });
                 }
             }
-            tops.push(top);
         }
         let pairs = pairs(&sections, tops.len(), align)?;
         let mut offered = vec![(Grid { modulus: align, residue: 0 }, None); tops.len()];

@@ -90,7 +90,7 @@ impl Strip {
         align: i64,
         most: u64,
     ) -> Option<Self> {
-        let items: Vec<Item> = parts.iter().map(|parts| around(parts)).collect();
+        let items: Vec<Item> = parts.iter().map(|parts| Item::around(parts)).collect();
         for (parts, &item) in parts.iter_mut().zip(&items) {
             if **parts == [item.part()] {
                 *parts = Vec::new();
@@ -291,15 +291,6 @@ pub fn sort_by_insertion(offsets: &mut [(i64, u32)]) {
             return;
         };
         left = rest;
-    }
-}
-
-/// The smallest rectangle around the parts of a body.
-fn around(parts: &[Part]) -> Item {
-    Item {
-        first: parts.first().map_or(0, |part| part.first),
-        end: parts.last().map_or(0, |part| part.end),
-        size: parts.iter().map(|part| part.high).max().unwrap_or(0),
     }
 }
 

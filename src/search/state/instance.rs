@@ -47,6 +47,15 @@ pub struct Item {
 }
 
 impl Item {
+    /// The smallest rectangle around the parts of a body, from its offset up.
+    pub fn around(parts: &[Part]) -> Self {
+        Self {
+            first: parts.first().map_or(0, |part| part.first),
+            end: parts.last().map_or(0, |part| part.end),
+            size: parts.iter().map(|part| part.high).max().unwrap_or(0),
+        }
+    }
+
     pub fn sections(&self) -> Range<usize> {
         self.first as usize..self.end as usize
     }
