@@ -130,12 +130,10 @@ pub fn layout(
             monitor.add(repacking);
         }
     }
-    if is_large || monitor.stopped() || !monitor.has(Stage::Assignment) {
-        return first.map(|packed| Layout { lower_bound, ..layout_of(&packed.places) });
-    }
+    let is_assigned = !is_large && !monitor.stopped() && monitor.has(Stage::Assignment);
     let budget = if is_small { budget } else { budget.div_ceil(2) };
-    let search = Assignment::new(&instance, first.as_ref().ok(), bound, budget, &mut monitor);
-    let Some(mut search) = search else {
+    let new = || Assignment::new(&instance, first.as_ref().ok(), bound, budget, &mut monitor);
+    let Some(mut search) = is_assigned.then(new).flatten() else {
         return first.map(|packed| Layout { lower_bound, ..layout_of(&packed.places) });
     };
     search.run(&mut monitor);
