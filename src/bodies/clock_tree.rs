@@ -142,9 +142,10 @@ mod tests {
         TimedBox { begin: begin.into(), end: end.into(), bytes: 0..1 }
     }
 
-    fn tree_of(boxes: &[TimedBox], ranks: &[usize]) -> ClockTree {
+    /// A tree with places for all boxes and the first ones in it.
+    fn tree_of(boxes: &[TimedBox], ranks: &[usize], added: usize) -> ClockTree {
         let mut tree = ClockTree::new(boxes.len(), boxes[0].begin.len());
-        for (one, &rank) in boxes.iter().zip(ranks) {
+        for (one, &rank) in boxes.iter().zip(ranks).take(added) {
             tree.add(rank, &one.begin, &one.end);
         }
         tree
@@ -180,21 +181,14 @@ mod tests {
             }
             let ranks = ranks(&boxes);
             let added = random.int_in_range(1..=boxes.len())?;
-            let tree = tree_of(&boxes, &ranks);
-            let partial = {
-                let mut tree = ClockTree::new(boxes.len(), streams);
-                for (one, &rank) in boxes.iter().zip(&ranks).take(added) {
-                    tree.add(rank, &one.begin, &one.end);
-                }
-                tree
-            };
-            for own in &boxes {
-                for (tree, count) in [(&tree, boxes.len()), (&partial, added)] {
-                    let together = boxes.iter().zip(&ranks).take(count);
+            for added in [boxes.len(), added] {
+                let tree = tree_of(&boxes, &ranks, added);
+                for own in &boxes {
+                    let together = boxes.iter().zip(&ranks).take(added);
                     let together = together.filter(|(one, _)| concurrent(one, own));
                     let mut expected: Vec<usize> = together.map(|(_, &rank)| rank).collect();
                     expected.sort_unstable();
-                    assert_eq!(alive(tree, own).0, expected, "{boxes:?}");
+                    assert_eq!(alive(&tree, own).0, expected, "{boxes:?}");
                     found += expected.len();
                 }
             }
@@ -224,7 +218,7 @@ mod tests {
             boxes.push(boxed(begin, clock));
         }
         let ranks = ranks(&boxes);
-        let tree = tree_of(&boxes, &ranks);
+        let tree = tree_of(&boxes, &ranks, boxes.len());
         let (mut all, mut examined) = (0, 0);
         for own in &boxes {
             let (found, work) = alive(&tree, own);
