@@ -100,9 +100,5 @@ pub(super) fn decide(
     let mut nodes = FIRST.run(Turn::first(&inst, effort, limits), &mut packing, monitor);
     let turn = Turn::first(&inst, effort.saturating_sub(nodes), limits);
     nodes += LIMITS_ALONE.run(turn, &mut packing, monitor);
-    let bases = packing.offsets().map(|offsets| {
-        let bases = offsets.iter().map(|offset| offset * inst.unit);
-        inst.roots.iter().copied().zip(bases).collect()
-    });
-    Decision { bases, refuted: packing.bound() > limit * inst.unit, nodes }
+    Decision { bases: packing.bases(), refuted: packing.bound() > limit * inst.unit, nodes }
 }

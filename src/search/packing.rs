@@ -3,6 +3,7 @@
 use crate::{
     Bytes,
     monitor::Monitor,
+    problem::ChunkId,
     search::{
         control::{
             descent::{Attempts, Packer, descend},
@@ -68,6 +69,12 @@ impl<'a> Packing<'a> {
     /// The offsets, in units by body, if the packing was found here.
     pub fn offsets(&self) -> Option<&[u64]> {
         self.offsets.as_deref()
+    }
+
+    /// The offsets in bytes by root, if the packing was found here.
+    pub fn bases(&self) -> Option<Vec<(ChunkId, Bytes)>> {
+        let bases = self.offsets()?.iter().map(|offset| offset * self.inst.unit);
+        Some(self.inst.roots.iter().copied().zip(bases).collect())
     }
 
     /// Returns whether no packing is smaller.

@@ -115,9 +115,7 @@ pub fn tighten_and_complete(
     // A bound of some of the chains is a bound of all.
     solution.lower_bound = solution.lower_bound.max(packing.bound()).min(solution.pool_size);
     let is_over = packing.is_proven();
-    if let Some(offsets) = packing.offsets() {
-        let bases = offsets.iter().map(|offset| offset * inst.unit);
-        let bases: Vec<(ChunkId, Bytes)> = inst.roots.iter().copied().zip(bases).collect();
+    if let Some(bases) = packing.bases() {
         for packing in greedy.complete(&bases, monitor.budget()) {
             if solution.improve(problem, packing) <= solution.lower_bound {
                 break;

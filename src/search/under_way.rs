@@ -71,9 +71,8 @@ impl Search<'_, '_> {
         let nodes = pack(&mut packing, monitor);
         solution.nodes = monitor.add(0);
         let bound = packing.bound();
-        if let Some(offsets) = packing.offsets() {
-            let bases = offsets.iter().map(|offset| offset * inst.unit);
-            solution.improve_by(problem, inst.roots.iter().copied().zip(bases));
+        if let Some(bases) = packing.bases() {
+            solution.improve_by(problem, bases);
         }
         solution.lower_bound = solution.lower_bound.max(bound.min(solution.pool_size));
         nodes

@@ -69,10 +69,10 @@ pub fn tighten(
         nodes += schedule.run(turn, &mut packing, monitor);
     }
     let mut places = packed.places.clone();
-    for (root, offset) in inst.roots.iter().zip(packing.offsets().into_iter().flatten()) {
+    for (root, offset) in packing.bases().into_iter().flatten() {
         // Reserved ranges have a number that no body has.
         if let Some(place) = places.get_mut(root.index()) {
-            place.offset = offset * inst.unit;
+            place.offset = offset;
         }
     }
     Some(Tightened { places, bound: packing.bound().min(best), nodes })
