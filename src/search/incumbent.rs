@@ -45,12 +45,6 @@ impl Incumbent {
         }
     }
 
-    /// Returns whether bound and best have met.
-    fn is_solved(&self) -> bool {
-        let Snapshot { bound, best } = self.snapshot();
-        bound >= best
-    }
-
     /// Returns whether the search has ended: bound and best have met, or [`end`](Self::end) was called.
     pub fn is_over(&self) -> bool {
         self.over.load(Ordering::Relaxed)
@@ -79,7 +73,8 @@ impl Incumbent {
     }
 
     fn compare(&self) {
-        if self.is_solved() {
+        let Snapshot { bound, best } = self.snapshot();
+        if bound >= best {
             self.end();
         }
     }

@@ -133,12 +133,7 @@ fn packings_around_fixed_bodies_are_those_of_trying_all_places() {
         let tops = fixed.iter().map(|rect| rect.units[1] / inst.unit);
         let least = tops.max().unwrap_or(0).max(inst.bound());
         let limit = (least..=least + 50).find(|&limit| is_packed(limit)).unwrap();
-        let alone = |inst: &Instance| {
-            let mut inst = inst.clone();
-            inst.pinned = None;
-            inst
-        };
-        for inst in [alone(&inst), inst.clone()] {
+        for inst in [Instance { pinned: None, ..inst.clone() }, inst.clone()] {
             let mut restarts = Restarts { disjunctive: None, ..Restarts::new(&inst, 0) };
             for limit in (least..=limit).rev() {
                 let verdict = restarts.decide(limit, 1000, &mut Meter::unwatched());
