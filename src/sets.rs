@@ -1,4 +1,4 @@
-//! Sets of operators or bodies as bits, and disjoint sets.
+//! Sets of operators or bodies as bits, sorted sets, and disjoint sets.
 
 pub(crate) use crate::lists::{Lists, NOBODY, narrow};
 
@@ -37,6 +37,14 @@ pub(crate) fn difference(set: &[u64], other: &[u64]) -> Vec<u32> {
             word &= word - 1;
         }
     }
+    items
+}
+
+/// The items in ascending order, each once.
+pub(crate) fn distinct<T: Ord>(items: impl IntoIterator<Item = T>) -> Vec<T> {
+    let mut items: Vec<T> = items.into_iter().collect();
+    items.sort_unstable();
+    items.dedup();
     items
 }
 

@@ -19,6 +19,7 @@ use crate::{
         ChunkId, Link, Problem, ProblemBuilder, Request,
         constraints::{ChunkConstraints, Clock, Constraints},
     },
+    sets::distinct,
 };
 
 /// The most tree nodes that are visited. A problem that can be collapsed needs far fewer.
@@ -185,12 +186,8 @@ fn in_steps(
     budget: &mut Budget<'_>,
 ) -> Result<Option<Vec<TimedBoxes>>, Stop> {
     let all = || boxes.iter().flatten();
-    let mut begins: Vec<&[Step]> = all().map(|one| &*one.begin).collect();
-    begins.sort_unstable();
-    begins.dedup();
-    let mut ends: Vec<&[Step]> = all().map(|one| &*one.end).collect();
-    ends.sort_unstable();
-    ends.dedup();
+    let mut begins: Vec<&[Step]> = distinct(all().map(|one| &*one.begin));
+    let mut ends: Vec<&[Step]> = distinct(all().map(|one| &*one.end));
     ends.sort_by_key(|end| wide_sum(end));
     let streams = ends.first().map_or(1, |end| end.len());
     let mut tree = ClockTree::new(ends.len(), streams);

@@ -7,6 +7,7 @@ use crate::{
     Step,
     bodies::{TimedBox, by_sum},
     problem::Problem,
+    sets::distinct,
 };
 
 /// Steps serve as their own numbers if no stream has more than this many steps per clock.
@@ -57,10 +58,7 @@ impl Lifetimes {
                 steps.extend([of_stream.0, of_stream.1]);
             }
         });
-        for steps in &mut steps_of {
-            steps.sort_unstable();
-            steps.dedup();
-        }
+        let steps_of: Vec<Vec<Step>> = steps_of.into_iter().map(distinct).collect();
         lives.numbers.clear();
         visit_all(&mut |begin, end| {
             for clock in [begin, end] {

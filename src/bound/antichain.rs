@@ -17,6 +17,7 @@ use crate::{
     budget::Budget,
     flow::{Network, SINK, SOURCE, UNCUT},
     problem::{ChunkId, Problem},
+    sets::distinct,
 };
 
 /// The most boxes for which the heaviest antichain is found by flow.
@@ -87,14 +88,12 @@ impl<'a> Needed<'a> {
         let problem = self.problem;
         let plain: Bytes = chosen.iter().map(|&at| self.plain[at]).sum();
         let cells = chosen.into_iter().map(|at| self.cells(at));
-        let (mut chunks, aligned_bytes): (Vec<ChunkId>, Vec<Bytes>) = cells.unzip();
+        let (chunks, aligned_bytes): (Vec<ChunkId>, Vec<Bytes>) = cells.unzip();
         let aligned_bytes: Bytes = aligned_bytes.into_iter().sum();
-        chunks.sort_unstable();
-        chunks.dedup();
         PeakSet {
             bytes: plain.max(aligned_bytes.saturating_sub(problem.cut_off())),
             step: 0,
-            chunks,
+            chunks: distinct(chunks),
         }
     }
 }

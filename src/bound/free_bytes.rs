@@ -5,6 +5,7 @@ use std::ops::Range;
 use crate::{
     Bytes,
     segment_tree::{ancestors, cover},
+    sets::distinct,
 };
 
 /// Counts the free bytes below any address while ranges are taken and released. A segment tree over
@@ -23,9 +24,7 @@ pub(super) struct FreeBytes {
 impl FreeBytes {
     /// Creates a tree in which all addresses are free. Ranges may begin and end only at `ends`.
     pub(super) fn new(ends: impl Iterator<Item = Bytes>) -> Self {
-        let mut addresses: Vec<Bytes> = ends.chain([0]).collect();
-        addresses.sort_unstable();
-        addresses.dedup();
+        let addresses = distinct(ends.chain([0]));
         let leaves = (addresses.len() - 1).next_power_of_two();
         let mut tree =
             Self { addresses, covers: vec![0; 2 * leaves], free: vec![0; 2 * leaves], leaves };

@@ -13,16 +13,15 @@ use crate::{
     Bytes, Step,
     boxes::PlacedBox,
     segment_tree::{ancestors, cover},
+    sets::distinct,
 };
 
 /// Cuts boxes so that no byte is in two of them at any step. If two boxes share bytes, the earlier one in the list
 /// keeps them. Each piece comes with the index of its box.
 pub(crate) fn visible(boxes: &[PlacedBox]) -> Vec<(usize, PlacedBox)> {
     let is_box = |own: &PlacedBox| own.begin < own.end && own.low < own.high;
-    let mut ends: Vec<Bytes> =
-        boxes.iter().filter(|own| is_box(own)).flat_map(|own| [own.low, own.high]).collect();
-    ends.sort_unstable();
-    ends.dedup();
+    let ends = boxes.iter().filter(|own| is_box(own)).flat_map(|own| [own.low, own.high]);
+    let ends: Vec<Bytes> = distinct(ends);
     let mut events: Vec<(Step, bool, usize)> = Vec::new();
     for (at, own) in boxes.iter().enumerate().filter(|(_, own)| is_box(own)) {
         events.extend([(own.begin, true, at), (own.end, false, at)]);

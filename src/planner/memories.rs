@@ -8,6 +8,7 @@ use crate::{
         constraints::{Pool, PoolId},
     },
     sequence::TensorId,
+    sets::distinct,
 };
 
 /// The memories of a device, and what must lie where.
@@ -71,10 +72,8 @@ impl Memories {
         if let Some((chunk, ..)) = pinned.iter().find(|(chunk, ..)| is_pinned(*chunk)) {
             return Err(PlanError::PinnedTwice { name: problem.name(*chunk) });
         }
-        let mut distinct = pinned.clone();
-        distinct.sort_unstable();
-        distinct.dedup();
-        if let Some(pair) = distinct.windows(2).find(|pair| pair[0].0 == pair[1].0) {
+        if let Some(pair) = distinct(pinned.clone()).windows(2).find(|pair| pair[0].0 == pair[1].0)
+        {
             return Err(PlanError::PinsDiffer { name: problem.name(pair[0].0) });
         }
         let traffic = input.sequence().map(|sequence| traffic(sequence, &places, problem.len()));
@@ -122,10 +121,7 @@ fn traffic(sequence: &OpSequence, places: &[LoweredPlace], chunks: usize) -> Vec
         }
     };
     for operator in sequence.operators() {
-        let mut inputs = operator.inputs.clone();
-        inputs.sort_unstable();
-        inputs.dedup();
-        inputs.into_iter().for_each(&mut add);
+        distinct(operator.inputs.iter().copied()).into_iter().for_each(&mut add);
         for &output in &operator.outputs {
             if !is_view(sequence, places, output) {
                 add(output);

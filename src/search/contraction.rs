@@ -31,6 +31,7 @@ use crate::{
         sizes::MAX_WORK,
         state::instance::{Instance, Item},
     },
+    sets::distinct,
 };
 use filling::Filling;
 
@@ -387,9 +388,7 @@ impl Contraction {
             if more.is_empty() {
                 return Some(inside);
             }
-            more.sort_unstable();
-            more.dedup();
-            inside.extend(more);
+            inside.extend(distinct(more));
         }
     }
 }

@@ -9,6 +9,7 @@ use crate::{
     Step,
     bodies::{boxes::View, happens_before},
     problem::{ChunkId, Request, constraints::Clock},
+    sets::distinct,
 };
 
 /// By stream: the steps at which requested overwriters have been written, ascending; and for each of them, the earliest
@@ -28,9 +29,8 @@ impl EarliestBegins {
             steps[stream].push(view.written(request.overwriter)[stream]);
         }
         let never: Clock = vec![Step::MAX; streams].into();
-        let of_stream = |(stream, mut steps): (usize, Vec<Step>)| {
-            steps.sort_unstable();
-            steps.dedup();
+        let of_stream = |(stream, steps): (usize, Vec<Step>)| {
+            let steps = distinct(steps);
             let mut earliest = vec![never.clone(); steps.len()];
             let lives = view.constraints.lives.iter().zip(view.chunks);
             for (life, _) in lives.filter(|(_, chunk)| chunk.size > 0) {

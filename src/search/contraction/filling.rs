@@ -1,6 +1,9 @@
 //! A rectangle that a few items fill without a gap.
 
-use crate::search::{effort::UNIT, state::instance::Item};
+use crate::{
+    search::{effort::UNIT, state::instance::Item},
+    sets::distinct,
+};
 
 /// Fills a rectangle with a few items, always on the lowest floor.
 pub(super) struct Filling<'a> {
@@ -18,9 +21,7 @@ pub(super) struct Filling<'a> {
 impl<'a> Filling<'a> {
     /// The rectangle that the items fill, and their offsets above it; `None` if none is found.
     pub(super) fn of(items: &'a [Item]) -> Option<(Item, Vec<u64>)> {
-        let mut boundaries: Vec<u32> = items.iter().flat_map(|i| [i.first, i.end]).collect();
-        boundaries.sort_unstable();
-        boundaries.dedup();
+        let boundaries = distinct(items.iter().flat_map(|i| [i.first, i.end]));
         let (&first, &end) = boundaries.first().zip(boundaries.last())?;
         let at_first = items.iter().filter(|item| item.first == first);
         let height = at_first.map(|item| item.size).sum();

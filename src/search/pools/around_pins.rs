@@ -7,7 +7,7 @@
 use std::{iter, ops::Range};
 
 use crate::{
-    Bytes, Limits, Step,
+    Bytes, Limits,
     bodies::{Body, TimedBox},
     monitor::Monitor,
     problem::{ChunkId, Segment, constraints::Place},
@@ -22,6 +22,7 @@ use crate::{
         sizes::{HUGE, LARGE, LONG, MAX_COVERED},
         state::instance::{Instance, Outline},
     },
+    sets::distinct,
 };
 
 /// The result of the search.
@@ -139,10 +140,7 @@ fn outline(number: ChunkId, body: &Body, boxes: &[TimedBox], alignment: Bytes) -
     if !is_aligned || !is_needed {
         return None;
     }
-    let mut times: Vec<Step> =
-        boxes.iter().flat_map(|timed| [timed.begin[0], timed.end[0]]).collect();
-    times.sort_unstable();
-    times.dedup();
+    let times = distinct(boxes.iter().flat_map(|timed| [timed.begin[0], timed.end[0]]));
     let is_some = |timed: &&TimedBox| !timed.bytes.is_empty() && timed.begin < timed.end;
     let mut begun: Vec<&TimedBox> = boxes.iter().filter(is_some).collect();
     begun.sort_by_key(|timed| timed.begin[0]);
@@ -177,7 +175,7 @@ mod tests {
     use std::sync::atomic::{AtomicU64, Ordering};
 
     use super::*;
-    use crate::{Observer, Problem, Progress, Strategy, search::samples::dice};
+    use crate::{Observer, Problem, Progress, Step, Strategy, search::samples::dice};
 
     /// Chunks of which every third needs only its upper half in the middle of its life.
     fn windows(chunks: u64, lives: u64) -> Problem {

@@ -5,6 +5,7 @@ use crate::{
     bodies::Body,
     problem::constraints::{Place, Pool, PoolId},
     search::pool_instance::PoolInstance,
+    sets::distinct,
 };
 
 /// A run of addresses that bodies lie in.
@@ -44,10 +45,7 @@ impl Bin {
             let count = instance.bodies.iter().filter(allows).count() as u64;
             let pinned = instance.bodies.iter().filter_map(|body| body.fixed);
             let pinned = pinned.filter(|place| place.pool.index() == pool);
-            let mut buffers: Vec<u64> = pinned.map(|place| place.offset / largest).collect();
-            buffers.extend(0..count);
-            buffers.sort_unstable();
-            buffers.dedup();
+            let buffers = distinct(pinned.map(|place| place.offset / largest).chain(0..count));
             bins.extend(buffers.into_iter().map(|buffer| Self {
                 pool,
                 base: buffer.saturating_mul(largest),

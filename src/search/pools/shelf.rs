@@ -15,6 +15,7 @@ use crate::{
         pools::bins::Bin,
         ranges::Grid,
     },
+    sets::distinct,
 };
 
 /// Bytes of a body in a section.
@@ -43,18 +44,17 @@ pub fn sections(
         .collect();
     let nodes =
         (intervals.len() as u64).saturating_mul(intervals.len() as u64) / WORK_PER_NODE as u64;
-    let mut sections = match instance.streams() {
+    let sections = match instance.streams() {
         1 => alive_in_steps(&intervals, monitor)?,
         _ if nodes > budget => return None,
         _ => alive_together(&intervals, monitor)?,
     };
-    sections.sort_unstable();
-    sections.dedup();
     let interval = |at: usize| {
         let (body, TimedBox { bytes, .. }) = &intervals[at];
         Interval { body: *body, low: bytes.start, high: bytes.end }
     };
-    Some(sections.into_iter().map(|section| section.into_iter().map(interval).collect()).collect())
+    let section = |section: Vec<usize>| section.into_iter().map(interval).collect();
+    Some(distinct(sections).into_iter().map(section).collect())
 }
 
 /// For each interval, the intervals that are alive when it begins, found by comparing all with all. `None` if the
@@ -286,14 +286,8 @@ mod tests {
                 let interval = TimedBox { begin: [begin].into(), end: [end].into(), bytes: 0..1 };
                 intervals.push((body, interval));
             }
-            let sorted = |sections: Option<Vec<Vec<usize>>>| {
-                let mut sections = sections.unwrap();
-                sections.sort_unstable();
-                sections.dedup();
-                sections
-            };
-            let by_pairs = sorted(alive_together(&intervals, &mut monitor));
-            assert_eq!(sorted(alive_in_steps(&intervals, &mut monitor)), by_pairs);
+            let by_pairs = distinct(alive_together(&intervals, &mut monitor).unwrap());
+            assert_eq!(distinct(alive_in_steps(&intervals, &mut monitor).unwrap()), by_pairs);
             Ok(())
         })
         .budget_ms(200);

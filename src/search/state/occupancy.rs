@@ -13,6 +13,7 @@ use crate::{
     problem::{Problem, Segment},
     search::interval_set::IntervalSet,
     segment_tree::{above, cover},
+    sets::distinct,
 };
 
 /// A node of the tree over time.
@@ -37,9 +38,7 @@ pub struct Occupancy {
 impl Occupancy {
     /// Creates an occupancy without taken bytes for segments that begin at these steps.
     pub fn new(begins: impl Iterator<Item = Step>) -> Self {
-        let mut begins: Vec<Step> = begins.collect();
-        begins.sort_unstable();
-        begins.dedup();
+        let begins = distinct(begins);
         let nodes = vec![Node::default(); 2 * begins.len().next_power_of_two()];
         Self { begins, nodes, work: 0 }
     }
