@@ -1,5 +1,10 @@
 //! The length of a union of ranges that are added and removed, for verification.
 
+use crate::{
+    segment_tree::{ancestors, cover},
+    sets::distinct,
+};
+
 /// The first address of a pool when all pools are laid out one after another. Addresses in one pool
 /// are below 2^66, and no plan has 2^32 pools.
 pub(crate) fn base(pool: usize) -> u128 {
@@ -17,9 +22,7 @@ pub(crate) struct Covered {
 
 impl Covered {
     pub(crate) fn new(ends: impl Iterator<Item = u128>) -> Self {
-        let mut ends: Vec<u128> = ends.collect();
-        ends.sort_unstable();
-        ends.dedup();
+        let ends = distinct(ends);
         let leaves = ends.len().max(1).next_power_of_two();
         Self { nodes: vec![(0, 0); 2 * leaves], ends, leaves }
     }
@@ -33,32 +36,15 @@ impl Covered {
         if low >= high {
             return;
         }
-        let low = self.ends.partition_point(|&end| end < low);
-        let high = self.ends.partition_point(|&end| end < high);
-        let (mut left, mut right) = (low + self.leaves, high + self.leaves);
-        while left < right {
-            if left % 2 == 1 {
-                self.change(left, count);
-                left += 1;
-            }
-            if right % 2 == 1 {
-                right -= 1;
-                self.change(right, count);
-            }
-            (left, right) = (left / 2, right / 2);
+        let place = |address: u128| self.ends.partition_point(|&end| end < address);
+        let places = place(low)..place(high);
+        for node in cover(self.leaves, places.clone()) {
+            self.nodes[node].0 += count;
+            self.update(node);
         }
-        for leaf in [low + self.leaves, high + self.leaves - 1] {
-            let mut node = leaf / 2;
-            while node > 0 {
-                self.update(node);
-                node /= 2;
-            }
+        for place in [places.start, places.end - 1] {
+            ancestors(self.leaves + place).skip(1).for_each(|node| self.update(node));
         }
-    }
-
-    fn change(&mut self, node: usize, count: i64) {
-        self.nodes[node].0 += count;
-        self.update(node);
     }
 
     fn update(&mut self, node: usize) {
