@@ -54,9 +54,7 @@ impl Plan {
     /// Copies the holes, windows, pins and reserved ranges of the problem that this is a plan of.
     pub(super) fn with_windows(self, problem: &Problem) -> Self {
         let Some(constraints) = problem.constraints() else { return self };
-        let is_listed = |own: &ChunkConstraints| {
-            own.pin.is_some() || !own.holes.is_empty() || !own.windows.is_empty()
-        };
+        let is_listed = |own: &ChunkConstraints| own.pin.is_some() || !own.is_whole();
         let listed = problem.ids().zip(&constraints.own).filter(|(_, own)| is_listed(own));
         let listed: HashMap<u64, &ChunkConstraints> =
             listed.map(|(chunk, own)| (problem.number(chunk), own)).collect();

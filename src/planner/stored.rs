@@ -83,7 +83,6 @@ fn has_chunks_of(plan: &Plan, problem: &Problem) -> bool {
 /// Returns whether a plan shows by its windows, or by its size, that its bytes live for other times than the chunks of
 /// a problem.
 fn is_finer(plan: &Plan, problem: &Problem) -> bool {
-    let has_windows = |own: &ChunkConstraints| !own.holes.is_empty() || !own.windows.is_empty();
-    let own = &problem.all_constraints().own;
-    plan.windows.is_empty() == own.iter().any(has_windows) || plan.pool_size < problem.lower_bound()
+    let is_whole = problem.all_constraints().own.iter().all(ChunkConstraints::is_whole);
+    plan.windows.is_empty() != is_whole || plan.pool_size < problem.lower_bound()
 }

@@ -48,7 +48,7 @@ pub fn write_problem_csv(out: impl io::Write, problem: &Problem) -> io::Result<(
     let common = problem.alignment().max(pool.unwrap_or(1));
     let optional = [
         ("alignment", common > 1 || constraints.iter().any(|of| of.alignment > 1)),
-        ("gaps", constraints.iter().any(|of| !of.holes.is_empty() || !of.windows.is_empty())),
+        ("gaps", constraints.iter().any(|of| !of.is_whole())),
         ("offset", constraints.iter().any(|of| of.pin.is_some())),
     ];
     let headings = optional.iter().filter(|(_, is_needed)| *is_needed).map(|(heading, _)| *heading);
