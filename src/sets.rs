@@ -1,4 +1,6 @@
-//! Sets of operators or bodies as bits, sorted sets, and disjoint sets.
+//! Sets of operators or bodies as bits, sorted sets and ranges, and disjoint sets.
+
+use std::ops::Range;
 
 pub(crate) use crate::lists::{Lists, NOBODY, narrow};
 
@@ -46,6 +48,17 @@ pub(crate) fn distinct<T: Ord>(items: impl IntoIterator<Item = T>) -> Vec<T> {
     items.sort_unstable();
     items.dedup();
     items
+}
+
+/// Sorts ranges and merges those that overlap or touch.
+pub(crate) fn merged(mut ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
+    ranges.sort_unstable_by_key(|range| range.start);
+    ranges.dedup_by(|next, last| {
+        let is_one = next.start <= last.end;
+        last.end = if is_one { last.end.max(next.end) } else { last.end };
+        is_one
+    });
+    ranges
 }
 
 /// The representative of a disjoint set: a union-find lookup with path halving, so that long chains shorten quickly. At

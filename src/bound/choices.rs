@@ -10,7 +10,7 @@ use smallvec::{SmallVec, smallvec};
 use crate::{
     Bytes, Problem, Step,
     problem::{ChunkId, Request, align_up},
-    sets::{find, join},
+    sets::{find, join, merged},
 };
 
 /// The most chunks around a chunk, directly or through others, that a walk visits; beyond that, no bound is given.
@@ -140,14 +140,7 @@ impl<'p> Wholes<'p> {
                 return None;
             }
         }
-        let mut lives: Vec<Range<Step>> = all.into_iter().map(life).collect();
-        lives.sort_unstable_by_key(|life| life.start);
-        lives.dedup_by(|next, last| {
-            let meets = next.start <= last.end;
-            last.end = if meets { last.end.max(next.end) } else { last.end };
-            meets
-        });
-        Some(lives.into())
+        Some(merged(all.into_iter().map(life).collect()).into())
     }
 }
 

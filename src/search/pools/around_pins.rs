@@ -22,7 +22,7 @@ use crate::{
         sizes::{HUGE, LARGE, LONG, MAX_COVERED},
         state::instance::{Instance, Outline},
     },
-    sets::distinct,
+    sets::{distinct, merged},
 };
 
 /// The result of the search.
@@ -114,17 +114,6 @@ fn outlines(
         outlines.push(Outline { root: chunk, segments, fixed: Some(range.start) });
     }
     Some((outlines, alignment))
-}
-
-/// Sorts ranges and merges those that overlap or touch.
-fn merged(mut ranges: Vec<Range<Bytes>>) -> Vec<Range<Bytes>> {
-    ranges.sort_unstable_by_key(|range| range.start);
-    ranges.dedup_by(|next, last| {
-        let is_one = next.start <= last.end;
-        last.end = if is_one { last.end.max(next.end) } else { last.end };
-        is_one
-    });
-    ranges
 }
 
 /// The outline of a body. `None` unless all its offsets are multiples of the alignment, and it needs one range of bytes
