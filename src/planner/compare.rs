@@ -44,18 +44,6 @@ impl Comparison {
     }
 }
 
-/// Why a strategy has no result, in words.
-mod left_out {
-    /// The problem is too large for it.
-    pub(super) const TOO_LARGE: &str = "too large";
-    /// It does not support a feature of the problem.
-    pub(super) const UNSUPPORTED: &str = "not known";
-    /// It did not end within the time limit.
-    pub(super) const TOO_SLOW: &str = "too slow";
-    /// The caller cancelled the comparison before it ended.
-    pub(super) const STOPPED: &str = "stopped";
-}
-
 /// The result of a strategy.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
@@ -112,9 +100,9 @@ impl Planner<'_> {
         let mut rows = Vec::new();
         for &strategy in Strategy::ALL {
             let measurement = if self.observer.is_cancelled() {
-                Err(left_out::STOPPED)
+                Err("stopped")
             } else if strategy.limit().is_some_and(|limit| chains > limit || dense) {
-                Err(left_out::TOO_LARGE)
+                Err("too large")
             } else {
                 let start = Instant::now();
                 // Strategies that search also choose. Each strategy plans the bodies, too.
@@ -125,14 +113,14 @@ impl Planner<'_> {
                     prepared.best(input)
                 };
                 match plan {
-                    Err(PlanError::Unsupported { .. }) => Err(left_out::UNSUPPORTED),
+                    Err(PlanError::Unsupported { .. }) => Err("not known"),
                     Err(PlanError::Body { source, .. })
                         if matches!(*source, PlanError::Unsupported { .. }) =>
                     {
-                        Err(left_out::UNSUPPORTED)
+                        Err("not known")
                     }
-                    Err(PlanError::OutOfTime { .. }) => Err(left_out::TOO_SLOW),
-                    Err(PlanError::Cancelled { .. }) => Err(left_out::STOPPED),
+                    Err(PlanError::OutOfTime { .. }) => Err("too slow"),
+                    Err(PlanError::Cancelled { .. }) => Err("stopped"),
                     plan => Ok(Measurement::of(&plan?, start.elapsed())),
                 }
             };
