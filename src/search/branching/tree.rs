@@ -31,7 +31,6 @@ struct Frame {
     next: usize,
     end: usize,
     pivot: Pivot,
-    waste: Option<u64>,
     /// The components to pack when this one is packed.
     pending: usize,
     state: Fingerprint,
@@ -113,7 +112,6 @@ impl Tree {
             next,
             end: self.candidates.len(),
             pivot,
-            waste: pivot.waste,
             pending: below,
             state,
         });
@@ -146,7 +144,7 @@ impl Tree {
                 let candidate = self.candidates[frame.next];
                 frame.next += 1;
                 valleys.put(candidate)
-            } else if let Some(up) = frame.waste.take() {
+            } else if let Some(up) = frame.pivot.waste.take() {
                 let x = frame.pivot.section;
                 valleys.sky.raise(x, frame.pivot.floor + up);
                 x..x + 1
