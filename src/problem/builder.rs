@@ -477,10 +477,7 @@ impl ProblemBuilder {
             Ids::Numbers(numbers) => repeated(numbers).map(u64::to_string),
             Ids::Texts(texts) => repeated(texts).map(Box::to_string),
         };
-        match duplicate {
-            Some(id) => Err(ProblemError::DuplicateId { id }),
-            None => Ok(()),
-        }
+        duplicate.map_or(Ok(()), |id| Err(ProblemError::DuplicateId { id }))
     }
 
     fn check_requests(&self) -> Result<(), ProblemError> {
