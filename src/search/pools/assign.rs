@@ -94,25 +94,22 @@ impl<'a> Assignment<'a> {
                 }
             }
         }
-        let choices: Vec<Vec<Choice>> = instance
-            .bodies
-            .iter()
-            .map(|body| {
-                let allowed = body.pools.iter().flat_map(|allowed| {
-                    let pool = allowed.pool.index();
-                    let cost = instance.cost(body, allowed.pool);
-                    let is_there = move |bin: &Bin| {
-                        let is_in = |at: Bytes| {
-                            at >= bin.base && bin.room.is_none_or(|room| at - bin.base < room)
-                        };
-                        bin.pool == pool && body.fixed.is_none_or(|place| is_in(place.offset))
+        let choices_of = |body: &Body| -> Vec<Choice> {
+            let allowed = body.pools.iter().flat_map(|allowed| {
+                let pool = allowed.pool.index();
+                let cost = instance.cost(body, allowed.pool);
+                let is_there = move |bin: &Bin| {
+                    let is_in = |at: Bytes| {
+                        at >= bin.base && bin.room.is_none_or(|room| at - bin.base < room)
                     };
-                    let bins = bins.iter().enumerate().filter(move |(_, bin)| is_there(bin));
-                    bins.map(move |(bin, _)| Choice { bin, cost })
-                });
-                allowed.collect()
-            })
-            .collect();
+                    bin.pool == pool && body.fixed.is_none_or(|place| is_in(place.offset))
+                };
+                let bins = bins.iter().enumerate().filter(move |(_, bin)| is_there(bin));
+                bins.map(move |(bin, _)| Choice { bin, cost })
+            });
+            allowed.collect()
+        };
+        let choices: Vec<_> = instance.bodies.iter().map(choices_of).collect();
         // The bodies with the most cost to save per byte come first, then the largest.
         let saving = |at: usize| {
             let costs = || choices[at].iter().map(|choice| choice.cost);
