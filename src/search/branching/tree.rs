@@ -146,7 +146,7 @@ impl Tree {
                 valleys.put(candidate)
             } else if let Some(up) = frame.pivot.waste.take() {
                 let x = frame.pivot.section;
-                valleys.sky.raise(x, frame.pivot.floor + up);
+                valleys.sky.raise(x, frame.pivot.valley.floor + up);
                 x..x + 1
             } else {
                 nogoods.insert(frame.state);

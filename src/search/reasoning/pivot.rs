@@ -1,5 +1,7 @@
 //! Pivots: the section to branch on, and the bodies that may come next there.
 
+use crate::search::reasoning::valley::Valley;
+
 /// The comparison of sections for branching.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BranchRule {
@@ -40,10 +42,7 @@ pub struct Urgency {
 /// A section to branch on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pivot {
-    /// The valley of the section.
-    pub left: usize,
-    pub right: usize,
-    pub floor: u64,
+    pub valley: Valley,
     pub section: usize,
     /// The least amount by which the floor rises if nothing rests on it; `None` if the section cannot waste that
     /// much.

@@ -9,7 +9,7 @@ use std::ops::Range;
 use crate::search::state::skyline::Skyline;
 
 /// A valley, or a basin around a run.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Valley {
     pub left: usize,
     pub right: usize,

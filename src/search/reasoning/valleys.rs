@@ -151,7 +151,8 @@ impl<'a> Valleys<'a> {
 
     /// The bodies that may rest on the floor at a pivot, each with its offset.
     pub fn candidates(&self, pivot: &Pivot, into: &mut Vec<Candidate>) {
-        let (sky, &Pivot { left, right, floor, section, .. }) = (&self.sky, pivot);
+        let (sky, section) = (&self.sky, pivot.section);
+        let Valley { left, right, floor, .. } = pivot.valley;
         for x in left..=section {
             let mut last = None;
             for body in sky.items_from(x) {
@@ -211,8 +212,7 @@ impl<'a> Valleys<'a> {
             let cost = self.rule.cost(bodies, waste.is_some(), self.faults[section]);
             let urgency = Urgency { cost, emptiness: u64::MAX - sky.items_left(section) };
             if best.is_none_or(|best| urgency < best.urgency) {
-                let Valley { left, right, floor, .. } = v;
-                best = Some(Pivot { left, right, floor, section, waste, urgency });
+                best = Some(Pivot { valley: v, section, waste, urgency });
             }
         }
         best

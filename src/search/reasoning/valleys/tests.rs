@@ -109,9 +109,8 @@ fn check(valleys: &mut Valleys<'_>, v: Valley) {
         let cell = valleys.survey.cells[x];
         assert_eq!((cell.inside, cell.count as usize), (sizes, expected.len()), "{inst:?}");
         assert!(expected.len() != 1 || cell.which == expected[0].body);
-        let Valley { left, right, floor, .. } = v;
         let urgency = Urgency::default();
-        let pivot = Pivot { left, right, floor, section: x, waste: None, urgency };
+        let pivot = Pivot { valley: v, section: x, waste: None, urgency };
         let mut candidates = Vec::new();
         valleys.candidates(&pivot, &mut candidates);
         candidates.sort_unstable();
