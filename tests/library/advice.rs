@@ -151,6 +151,23 @@ fn sequences_with_views_overwrites_and_gathers_get_advice_too() {
     assert!(given > 20, "{given}");
 }
 
+/// `v` must become a copy of a part of `w`, which only a plan does, and no search for an order.
+#[test]
+fn without_an_order_there_is_other_advice() {
+    let mut builder = OpSequence::builder();
+    builder.weight("w", Some(64));
+    let update =
+        Operator::new("update").inputs(["w"]).output(Output::new("v", 32).reads_at("w", 16));
+    let sequence = builder
+        .operator(update.output(Output::new("y", 64).updates("w", 0)))
+        .operator(Operator::new("expand").inputs(["v"]).output(Output::new("x", 1024)))
+        .operator(Operator::new("reduce").inputs(["x"]).output(Output::new("z", 64)))
+        .build()
+        .unwrap();
+    let (pool_size, advice) = advice_for(&sequence);
+    assert_eq!((pool_size, advice.first()), (1088, Some(&(Change::OneOperator(0..3), 64))));
+}
+
 /// A kernel that does what two did, each of which works in place, works in place.
 #[test]
 fn a_fused_operator_keeps_what_its_parts_may_overwrite() {

@@ -8,7 +8,8 @@ mod words;
 use std::ops::Range;
 
 use crate::{
-    Bytes, Limits, OpSequence, Plan, PlanError, Planner, Step, Strategy, report::alive::live_bytes,
+    Bytes, Limits, OpSequence, Plan, PlanError, Planner, SequenceError, Step, Strategy,
+    report::alive::live_bytes,
 };
 use change::Fusion;
 #[cfg(feature = "files")]
@@ -72,8 +73,8 @@ pub enum Change {
 ///
 /// # Errors
 ///
-/// If a changed sequence cannot be planned. If the planner is cancelled or runs out of time, the list ends early; that
-/// is no error.
+/// As [`Planner::plan`] for the sequence itself. A change that has no plan is left out. If the planner is cancelled or
+/// runs out of time, the list ends early; that is no error.
 pub fn advice(
     sequence: &OpSequence,
     plan: &Plan,
@@ -111,28 +112,29 @@ impl<'a> Changes<'a> {
             found.push((Change::Option("--strategy best".to_owned()), least));
         }
         let limits = Limits::default().nodes(ORDER_EFFORT);
-        let order = self.planner.plan_reordered(self.sequence, limits)?;
-        if order.change.is_better() && order.plan.pool_size < least {
-            let change = Change::Order(order.change.order);
-            found.push((change, order.plan.pool_size));
+        if let Some(order) = if_possible(self.planner.plan_reordered(self.sequence, limits))?
+            && order.change.is_better()
+            && order.plan.pool_size < least
+        {
+            found.push((Change::Order(order.change.order), order.plan.pool_size));
         }
         let close = self.best(self.close_runs())?;
         if let Some(fusion) = &close {
-            let plan = self.planner.plan(&fusion.sequence(0)?)?;
+            let plan = plan_changed(self.planner, fusion.sequence(0))?;
             let change = Change::OneOperator(fusion.steps.clone());
-            found.push((change, plan.pool_size));
+            found.extend(plan.map(|plan| (change, plan.pool_size)));
         }
         let Some(wide) = self.best(self.wide_runs())?.or(close) else { return Ok(()) };
         let steps = wide.steps.clone();
         if steps.len() > MAX_FUSED {
-            let plan = self.planner.plan(&wide.sequence(0)?)?;
-            let next_peak = next_peak(&plan, &steps);
-            let change = Change::Without { steps: steps.clone(), next_peak };
-            found.push((change, plan.pool_size));
+            found.extend(plan_changed(self.planner, wide.sequence(0))?.map(|plan| {
+                let next_peak = next_peak(&plan, &steps);
+                (Change::Without { steps: steps.clone(), next_peak }, plan.pool_size)
+            }));
         }
-        let half = self.planner.plan(&wide.half()?)?.pool_size;
-        let pool_size = self.planner.plan(&wide.sequence(half)?)?.pool_size;
-        found.push((Change::Halves(steps), pool_size));
+        let Some(half) = plan_changed(self.planner, wide.half())? else { return Ok(()) };
+        let halves = plan_changed(self.planner, wide.sequence(half.pool_size))?;
+        found.extend(halves.map(|plan| (Change::Halves(steps), plan.pool_size)));
         Ok(())
     }
 
@@ -143,7 +145,8 @@ impl<'a> Changes<'a> {
         let quick = self.planner.clone().strategy(Strategy::Best).limits(limits);
         let mut best: Option<(Bytes, Fusion<'_>)> = None;
         for fusion in runs.into_iter().filter_map(|run| Fusion::of(self.sequence, run)) {
-            let pool = quick.plan(&fusion.sequence(0)?)?.pool_size;
+            let Some(plan) = plan_changed(&quick, fusion.sequence(0))? else { continue };
+            let pool = plan.pool_size;
             let rank = |pool: Bytes, fusion: &Fusion<'_>| (pool, fusion.steps.len());
             if best.as_ref().is_none_or(|(least, of)| rank(pool, &fusion) < rank(*least, of)) {
                 best = Some((pool, fusion));
@@ -191,6 +194,23 @@ impl<'a> Changes<'a> {
             runs.filter(|run| run.len() >= 2 && run.len() <= longest).collect();
         runs.dedup();
         runs
+    }
+}
+
+/// Plans a changed sequence, if that is possible.
+fn plan_changed(
+    planner: &Planner<'_>,
+    changed: Result<OpSequence, SequenceError>,
+) -> Result<Option<Plan>, PlanError> {
+    if_possible(changed.map_err(PlanError::from).and_then(|changed| planner.plan(&changed)))
+}
+
+/// Returns `None` for a change that has no plan, or no order: an operator would have to update a variable while it uses
+/// a view of it.
+fn if_possible<T>(planned: Result<T, PlanError>) -> Result<Option<T>, PlanError> {
+    match planned {
+        Err(PlanError::Sequence(_)) => Ok(None),
+        planned => planned.map(Some),
     }
 }
 
