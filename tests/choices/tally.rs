@@ -8,6 +8,7 @@ use std::{
 
 use super::{
     claims::{Claim, Truth, check},
+    common::longer,
     draw::{Case, Mix, World, case},
     packing::TooMany,
     shrink::shrunk,
@@ -56,14 +57,15 @@ fn variable(name: &str) -> Option<u64> {
     std::env::var(name).ok().map(|text| text.parse().unwrap())
 }
 
-/// The numbers of the graphs to try: as many as given from `MEMPLAN_FIRST` on, or more for `MEMPLAN_BUDGET_MS`.
+/// The numbers of the graphs to try: as many as given from `MEMPLAN_FIRST` on, or more for `MEMPLAN_LONGER` or
+/// `MEMPLAN_BUDGET_MS`.
 fn numbers(count: u64) -> impl Iterator<Item = u64> {
     let (budget, start) =
         (variable("MEMPLAN_BUDGET_MS").map(Duration::from_millis), Instant::now());
     let first = variable("MEMPLAN_FIRST").unwrap_or(0);
     (first..).take_while(move |&number| match budget {
         Some(budget) => start.elapsed() < budget,
-        None => number < first + count,
+        None => number < first + count * longer(),
     })
 }
 
@@ -129,31 +131,31 @@ macro_rules! claims {
 }
 
 claims! {
-    the_oracle_is_right: OracleIsRight, OneStream, 1000;
-    the_oracle_is_right_on_streams: OracleIsRight, TwoStreams, 500;
-    the_oracle_is_right_in_pools: OracleIsRight, TwoPools, 400;
-    plans_run: Runs, OneStream, 300;
-    plans_run_on_streams: Runs, TwoStreams, 300;
-    plans_run_in_pools: Runs, TwoPools, 300;
-    what_has_a_plan_is_planned: Planned, OneStream, 1000;
-    what_has_a_plan_is_planned_on_streams: Planned, TwoStreams, 400;
-    what_has_a_plan_is_planned_in_pools: Planned, TwoPools, 400;
-    what_has_no_plan: NoPlan, TwoPools, 1000;
-    bounds: Bound, OneStream, 1000;
-    bounds_on_streams: Bound, TwoStreams, 500;
-    bounds_in_pools: Bound, TwoPools, 500;
-    bounds_of_these_choices: BoundOfTheseChoices, OneStream, 500;
-    bounds_of_these_choices_on_streams: BoundOfTheseChoices, TwoStreams, 500;
-    bounds_of_these_choices_in_pools: BoundOfTheseChoices, TwoPools, 500;
-    no_that_fits_not: Fit, OneStream, 300;
-    no_that_fits_not_on_streams: Fit, TwoStreams, 300;
-    proofs_of_strategies: Strategies, OneStream, 150;
-    no_order_is_better: OrderBound, Orders, 200;
-    no_pool_is_below_the_bytes_alive: PoolBelowAlive, Orders, 200;
-    pools_are_small: Quality, OneStream, 1000;
-    pools_are_small_on_streams: Quality, TwoStreams, 500;
-    traffic_is_little: Quality, TwoPools, 400;
-    pools_of_orders_are_small: OrderQuality, Orders, 600;
+    the_oracle_is_right: OracleIsRight, OneStream, 250;
+    the_oracle_is_right_on_streams: OracleIsRight, TwoStreams, 125;
+    the_oracle_is_right_in_pools: OracleIsRight, TwoPools, 100;
+    plans_run: Runs, OneStream, 75;
+    plans_run_on_streams: Runs, TwoStreams, 75;
+    plans_run_in_pools: Runs, TwoPools, 75;
+    what_has_a_plan_is_planned: Planned, OneStream, 250;
+    what_has_a_plan_is_planned_on_streams: Planned, TwoStreams, 100;
+    what_has_a_plan_is_planned_in_pools: Planned, TwoPools, 100;
+    what_has_no_plan: NoPlan, TwoPools, 250;
+    bounds: Bound, OneStream, 250;
+    bounds_on_streams: Bound, TwoStreams, 125;
+    bounds_in_pools: Bound, TwoPools, 125;
+    bounds_of_these_choices: BoundOfTheseChoices, OneStream, 125;
+    bounds_of_these_choices_on_streams: BoundOfTheseChoices, TwoStreams, 125;
+    bounds_of_these_choices_in_pools: BoundOfTheseChoices, TwoPools, 125;
+    no_that_fits_not: Fit, OneStream, 75;
+    no_that_fits_not_on_streams: Fit, TwoStreams, 75;
+    proofs_of_strategies: Strategies, OneStream, 37;
+    no_order_is_better: OrderBound, Orders, 50;
+    no_pool_is_below_the_bytes_alive: PoolBelowAlive, Orders, 50;
+    pools_are_small: Quality, OneStream, 250;
+    pools_are_small_on_streams: Quality, TwoStreams, 125;
+    traffic_is_little: Quality, TwoPools, 100;
+    pools_of_orders_are_small: OrderQuality, Orders, 150;
 }
 
 /// All claims on the same graphs. `MEMPLAN_SHRINK` also prints the smallest graph of each kind on which one is wrong.

@@ -137,9 +137,9 @@ fn each_size_is_that_of_a_plan_of_the_changed_sequence() {
 #[test]
 fn sequences_with_views_overwrites_and_gathers_get_advice_too() {
     let mut given = 0;
-    for seed in 0..50 {
+    for seed in 0..80 {
         let bytes = bytes_of(seed);
-        let Ok(Ok(sequence)) = random_sequence(&mut Unstructured::new(&bytes), 10) else {
+        let Ok(Ok(sequence)) = random_sequence(&mut Unstructured::new(&bytes), 8) else {
             continue;
         };
         let planner = Planner::new().alignment(16);

@@ -7,7 +7,7 @@ use std::{cell::Cell, ops::Range};
 
 use arbitrary::Unstructured;
 
-use crate::common::{alive::check, placed::Placed, shared};
+use crate::common::{alive::check, longer, placed::Placed, shared};
 use memplan::{
     OpSequence, Operator, Output, Plan, PlannedLink, Planner, Problem, Strategy, TensorPlace,
     plan::Scope,
@@ -17,11 +17,6 @@ use memplan::{
 };
 use rstest::rstest;
 use serde_json::{Value, json};
-
-/// The time for which a test draws sequences, in milliseconds.
-fn budget() -> u64 {
-    std::env::var("MEMPLAN_MUTATION_MS").map_or(4_000, |text| text.parse().unwrap())
-}
 
 /// Counting from the operators and running them agree on every placement, byte by byte.
 #[test]
@@ -66,7 +61,7 @@ fn verify_accepts_exactly_the_placements_that_run() {
         least > 100 && split.get().min(on_streams[0].get()) > 20
     };
     for _ in 0..10 {
-        arbtest::arbtest(one).budget_ms(budget());
+        arbtest::arbtest(one).budget_ms(1_000 * longer());
         if is_enough() {
             break;
         }

@@ -380,7 +380,7 @@ fn run(sequence: &OpSequence, plan: &Plan) -> [usize; 2] {
 #[test]
 fn the_memory_of_each_step_holds_what_buffers_of_their_own_hold() {
     let (mut planned, mut inside) = (0, [0, 0]);
-    times(600, |random| {
+    times(150, |random| {
         let Ok(sequence) = random_sequence(random, 12)? else { return Ok(()) };
         let strategy = *random.choose(&[Strategy::Best, Strategy::FirstFit, Strategy::Pushdown])?;
         let lowering = all_options().nth(random.choose_index(16)?).unwrap();
@@ -396,5 +396,5 @@ fn the_memory_of_each_step_holds_what_buffers_of_their_own_hold() {
         Ok(())
     });
     let [all, some] = inside;
-    assert!(planned > 200 && all > 20 && some > 20, "{planned} plans, {all} and {some}");
+    assert!(planned > 50 && all > 5 && some > 5, "{planned} plans, {all} and {some}");
 }

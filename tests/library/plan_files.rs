@@ -1,7 +1,6 @@
 //! Plan files that are changed in one place: `verify` rejects each change that does not lead to a right plan again.
 //!
-//! The tests print on standard error what they have changed. They run for longer with `MEMPLAN_MUTATION_MS`, in
-//! milliseconds.
+//! The tests print on standard error what they have changed.
 
 use arbitrary::{Result, Unstructured};
 use memplan::{
@@ -15,16 +14,11 @@ use crate::common::{
     constraints::{self, Dice},
     file_mutants::{Changed, is_information, is_of_caller, is_place, key, mutate, places},
     judge::{self, Spot},
-    machine,
+    longer, machine,
     properties::all_options,
     random::{Wild, random_problem},
     rich::rich_sequence,
 };
-
-/// The time for which a test makes mutants, in milliseconds.
-fn budget() -> u64 {
-    std::env::var("MEMPLAN_MUTATION_MS").map_or(2_000, |text| text.parse().unwrap())
-}
 
 /// Changes a plan file in several ways, one at a time. `right` tells whether a plan that `verify` accepts is right.
 fn change(
@@ -119,7 +113,7 @@ fn every_key_of_a_plan_of_a_sequence() {
             Ok(true)
         })
     };
-    arbtest::arbtest(one).size_min(2_000).size_max(20_000).budget_ms(budget());
+    arbtest::arbtest(one).size_min(2_000).size_max(20_000).budget_ms(500 * longer());
     changed.report(|key| is_information(key) || is_of_caller(key));
 }
 
@@ -162,7 +156,7 @@ fn every_key_of_a_plan_of_a_problem() {
             Ok(true)
         })
     };
-    arbtest::arbtest(one).size_min(500).size_max(5_000).budget_ms(budget());
+    arbtest::arbtest(one).size_min(500).size_max(5_000).budget_ms(500 * longer());
     changed.report(is_information);
 }
 

@@ -146,7 +146,7 @@ fn a_body_with_a_choice_is_proven_over_all() {
 #[test]
 fn no_strategy_is_below_a_bound_of_all_choices() {
     let mut bounds = 0;
-    times(150, |random| {
+    times(40, |random| {
         let Ok(sequence) = random_sequence(random, 8)? else { return Ok(()) };
         let [views, inplace, gathers] =
             [random.ratio(1, 4)?, random.ratio(1, 4)?, random.ratio(1, 4)?];
@@ -178,7 +178,7 @@ fn no_strategy_is_below_a_bound_of_all_choices() {
 #[test]
 fn what_a_plan_takes_fits() {
     let (mut answers, mut dice) = ([0, 0, 0], Dice(10));
-    times(120, |random| {
+    times(30, |random| {
         let strategy = *random.choose(&[Strategy::Best, Strategy::Optimal, Strategy::FirstFit])?;
         let planner = Planner::new().strategy(strategy).alignment(1 << random.int_in_range(0..=4)?);
         let mut ask = |plan: Result<memplan::Plan, memplan::PlanError>,

@@ -16,7 +16,7 @@ use memplan::{
 
 use crate::common::{
     constraints::{self, Dice},
-    machine,
+    longer, machine,
     properties::all_options,
     random::{Wild, random_problem},
     rich::rich_sequence,
@@ -135,11 +135,6 @@ fn check_file(plan: &Plan) {
     assert_eq!(read, *plan, "{text}");
 }
 
-/// The time for which a test runs, in milliseconds.
-fn budget() -> u64 {
-    std::env::var("MEMPLAN_SIMULATION_MS").map_or(1_500, |text| text.parse().unwrap())
-}
-
 #[test]
 fn every_plan_of_a_sequence_runs_byte_by_byte_and_verifies() {
     let mut tally = Tally::default();
@@ -182,7 +177,7 @@ fn every_plan_of_a_sequence_runs_byte_by_byte_and_verifies() {
         }
         Ok(())
     };
-    arbtest::arbtest(one).size_min(2_000).size_max(20_000).budget_ms(budget());
+    arbtest::arbtest(one).size_min(2_000).size_max(20_000).budget_ms(400 * longer());
     eprintln!("{:?}", tally.0);
 }
 
@@ -223,6 +218,6 @@ fn every_plan_of_a_problem_verifies() {
         }
         Ok(())
     };
-    arbtest::arbtest(one).size_min(500).size_max(5_000).budget_ms(budget());
+    arbtest::arbtest(one).size_min(500).size_max(5_000).budget_ms(400 * longer());
     eprintln!("{:?}", tally.0);
 }

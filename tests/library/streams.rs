@@ -501,9 +501,9 @@ fn plans_for_streams_are_right_in_every_order() {
         }
         Ok(())
     };
-    times(200, one);
-    assert!(shared > 20 && gathered > 10, "{shared} plans share bytes, {gathered} parts");
-    assert!(below > 10, "{below} overlaps");
+    times(50, one);
+    assert!(shared > 5 && gathered > 3, "{shared} plans share bytes, {gathered} parts");
+    assert!(below > 3, "{below} overlaps");
 }
 
 /// Chunks are moved and waits are dropped: plans that the race detector accepts give equal bytes in every
@@ -544,6 +544,6 @@ fn plans_that_the_race_detector_accepts_are_right_in_every_order() {
         right += 1;
         check_orders(random, &sequence, &plan, &waits)
     };
-    times(200, one);
-    assert!(right > 20 && racing > 20, "{right} right, {racing} racing");
+    times(50, one);
+    assert!(right > 5 && racing > 5, "{right} right, {racing} racing");
 }

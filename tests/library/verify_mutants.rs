@@ -1,14 +1,14 @@
 //! Plans changed in any field are rejected exactly when the slow checker, which goes byte by byte
 //! and step by step, rejects them.
 //!
-//! Each test prints on standard error how many changes it made. They run for longer with
-//! `MEMPLAN_MUTATION_MS`, in milliseconds.
+//! Each test prints on standard error how many changes it made.
 
 #![cfg(feature = "files")]
 
 use std::collections::BTreeMap;
 
 use crate::common::{
+    longer,
     mutants::{FIELDS, mutate},
     oracle::{is_right_for_problem, is_right_for_sequence},
     properties::all_options,
@@ -51,11 +51,6 @@ impl Tally {
     }
 }
 
-/// The time for which a test makes mutants, in milliseconds.
-fn budget() -> u64 {
-    std::env::var("MEMPLAN_MUTATION_MS").map_or(4_000, |text| text.parse().unwrap())
-}
-
 /// A regression test: the mutants once changed only places, links and the pool.
 #[test]
 fn mutants_of_plans_of_problems() {
@@ -83,7 +78,7 @@ fn mutants_of_plans_of_problems() {
         }
         Ok(())
     })
-    .budget_ms(budget());
+    .budget_ms(1_000 * longer());
     // A problem has no tensors, and chunks are found by id.
     let unchecked = |field: &&str| field.starts_with("tensor") || *field == "chunk.name";
     tally.check(FIELDS.into_iter().filter(|field| !unchecked(field)));
@@ -132,7 +127,7 @@ fn mutants_of_plans_of_sequences() {
         }
         Ok(())
     })
-    .budget_ms(budget());
+    .budget_ms(1_000 * longer());
     tally.check(FIELDS.into_iter());
 }
 
@@ -221,7 +216,7 @@ fn no_edit_of_a_lifetime_in_a_plan_of_a_sequence_passes() {
         }
         Ok(())
     })
-    .budget_ms(budget() / 4);
+    .budget_ms(250 * longer());
     eprintln!("{edits} edits of lifetimes");
     assert!(edits > 0);
 }
@@ -263,6 +258,6 @@ fn mutants_of_plans_with_parts() {
         }
         Ok(())
     })
-    .budget_ms(budget());
+    .budget_ms(1_000 * longer());
     assert!(accepted > 0 && found > 4 * accepted, "{accepted} accepted, {found} found");
 }

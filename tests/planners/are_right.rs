@@ -1,6 +1,9 @@
 //! Every strategy's layout of random problems is correct.
 
-use crate::common::problems::{as_laid_out, layout, wrong};
+use crate::common::{
+    longer,
+    problems::{as_laid_out, layout, wrong},
+};
 use arbitrary::{Arbitrary, Unstructured};
 use memplan::{
     OpSequence, Operator, Output, Planner, Problem, Strategy, problem::ChunkId, search::Layout,
@@ -64,7 +67,7 @@ fn random_problems_are_planned_rightly_by_all() {
         Ok(())
     })
     .size_max(2_000)
-    .budget_ms(1_500);
+    .budget_ms(400 * longer());
     assert!(linked > 0);
 }
 

@@ -210,7 +210,7 @@ pub fn compare(text: &Value, dice: &mut Dice, counts: &mut Counts) {
 }
 
 /// The problems that every test run draws; `MEMPLAN_BUDGET_MS` draws others for as many milliseconds.
-const CASES: u32 = 150;
+const CASES: u64 = 150;
 
 #[test]
 fn plans_and_claims_are_those_of_trying_all_places() {
