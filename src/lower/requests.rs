@@ -76,7 +76,7 @@ pub(super) fn resolve(
             let aliases = aliases.get_or_insert_with(|| Aliases::of(sequence, operator, places));
             for overwrite in overwrites.iter().filter(|o| options.inplace || o.required) {
                 let dependency = WriteDependency { step, output, overwrite };
-                match dependency.request(sequence, places, overwriter, aliases)? {
+                match dependency.request(sequence, places, overwriter, aliases) {
                     Ok(request) => {
                         if let Some(reason) = lives.and_then(|lives| lives.reject_reason(&request))
                         {
@@ -139,10 +139,10 @@ impl WriteDependency<'_> {
         places: &Places,
         overwriter: ChunkId,
         aliases: &Aliases,
-    ) -> Result<Result<Request, Rejection>, SequenceError> {
+    ) -> Result<Request, Rejection> {
         let Overwrite { input, offset, below, required } = *self.overwrite;
         let Some((overwritten, base)) = places.tensors[input.index()] else {
-            return Ok(Err((RejectReason::Empty, None)));
+            return Err((RejectReason::Empty, None));
         };
         let size = places.chunks[overwriter.index()].size;
         let chunk = &places.chunks[overwritten.index()];
@@ -157,22 +157,13 @@ impl WriteDependency<'_> {
         // On several streams, synchronization is by whole chunks.
         let is_inside = self.overwrite.below > 0 && base > 0 && sequence.streams() > 1;
         if below >= size || is_below || is_inside {
-            return Ok(Err((RejectReason::NothingShared, None)));
+            return Err((RejectReason::NothingShared, None));
         }
         let bytes = low.and_then(|low| Some((low, low.checked_add(size.saturating_sub(below))?)));
         let is_overlap = self.overwrite.below > 0;
         let Some((low, high)) = bytes.filter(|&(_, high)| high <= chunk.size || below > 0) else {
-            if is_overlap {
-                return Ok(Err((RejectReason::DoesNotFit, None)));
-            }
-            return Err(SequenceError::OverwriteDoesNotFit {
-                operator: sequence.operator_name(self.step),
-                output: sequence.tensor(self.output).name.to_string(),
-                size,
-                offset,
-                input: sequence.tensor(input).name.to_string(),
-                room: chunk.size - base,
-            });
+            // The input is a copy and not the view that it might be, or the two overlap partially.
+            return Err((RejectReason::DoesNotFit, None));
         };
         let in_the_way = if is_overlap {
             aliases.beside(input, overwritten, low, high)
@@ -180,19 +171,19 @@ impl WriteDependency<'_> {
             aliases.in_the_way(input, overwritten, low, high)
         };
         if let Some(other) = in_the_way {
-            return Ok(Err((RejectReason::Alias, Some(other))));
+            return Err((RejectReason::Alias, Some(other)));
         }
         let Some((holder, offset)) = places.holder(overwritten, &(low..high)) else {
-            return Ok(Err((RejectReason::NotLastReader, None)));
+            return Err((RejectReason::NotLastReader, None));
         };
         let chunk = &places.chunks[holder.index()];
         if chunk.kept() {
-            return Ok(Err((RejectReason::KeptToTheEnd, None)));
+            return Err((RejectReason::KeptToTheEnd, None));
         }
         if !required && (chunk.outside.is_some() || chunk.variable == Variable::Outside) {
-            return Ok(Err((RejectReason::OutsideThePool, None)));
+            return Err((RejectReason::OutsideThePool, None));
         }
-        Ok(Ok(Request { overwriter, overwritten: holder, offset, below, required }))
+        Ok(Request { overwriter, overwritten: holder, offset, below, required })
     }
 
     /// Records a rejected request. Returns an error if it was required.

@@ -41,7 +41,6 @@ pub fn is_impossible(error: &PlanError) -> bool {
             error,
             SequenceError::RequiredOverwrite { .. }
                 | SequenceError::RequiredOverwriteOfAlias { .. }
-                | SequenceError::OverwriteDoesNotFit { .. }
         ),
         _ => false,
     }
