@@ -260,11 +260,8 @@ impl<'a> Counter<'a> {
             let shown = self.contents.shown[over.input];
             let old = self.contents.of[shown].as_ref().filter(|old| old.memory == memory)?;
             let shares = if over.is_overlap {
-                // Padding is not written, and bytes that are no longer needed may be written by any output.
-                let meets = |from: Bytes, to| low < to && from < low.saturating_add(size);
-                let input = self.places[over.input].interval(self.size(over.input));
-                meets(old.low, old.high)
-                    && (self.is_linked(tensor) || input.is_some_and(|it| meets(it.low, it.high)))
+                // Padding is not written.
+                low < old.high && old.low < low.saturating_add(size)
             } else {
                 old.low <= low && high <= old.high
             };
@@ -296,10 +293,15 @@ impl<'a> Counter<'a> {
         });
     }
 
-    /// Returns whether the plan says that the chunk of a tensor overwrites another.
-    fn is_linked(&self, tensor: usize) -> bool {
+    /// Returns whether an output that lies where it may be written over an input in the pool is written over it: it
+    /// shares bytes with it, or the plan says so. Other bytes of the input's chunk may be over by then, and any output
+    /// may lie there.
+    fn is_meant(&self, tensor: usize, input: usize) -> bool {
+        let interval = |tensor: usize| self.places[tensor].interval(self.size(tensor));
+        let shares = || interval(tensor)?.common(&interval(input)?);
         let chunk = self.chunks[tensor].and_then(|chunk| self.plan.chunks.get(chunk));
-        chunk.is_some_and(|chunk| chunk.overwrites.is_some())
+        let is_linked = chunk.is_some_and(|chunk| chunk.overwrites.is_some());
+        matches!(self.places[input], Place::Pool(_)) && (is_linked || shares().is_some())
     }
 
     /// Checks the alignment of contents that neither overwrite another nor lie inside one.
@@ -391,7 +393,7 @@ impl<'a> Counter<'a> {
                 });
             }
             if self.places[tensor].is_over(expected, overwrite) {
-                if required || matches!(expected, Place::Pool(_)) {
+                if required || self.is_meant(tensor, input.index()) {
                     declared.push(Declared { input: input.index(), is_overlap: below > 0 });
                 }
             } else if required && self.size(tensor) > 0 {

@@ -329,6 +329,41 @@ fn a_new_chunk_lies_in_bytes_that_are_over(
     assert_eq!(execute(&sequence, &plan), []);
 }
 
+/// `z` may be written over `x`, two bytes behind the view `v`, and lies there by chance: nobody needs these bytes of `x`
+/// any more.
+#[test]
+fn an_output_may_lie_where_it_might_be_written_over_bytes_that_are_over() {
+    let sequence = OpSequence::builder()
+        .operator(Operator::new("a").output(Output::new("x", 8)))
+        .operator(Operator::new("view").inputs(["x"]).output(Output::new("v", 1).reads_at("x", 4)))
+        .operator(
+            Operator::new("c").inputs(["v"]).output(Output::new("z", 2).overwrites_at("v", 2)),
+        )
+        .operator(Operator::new("d").inputs(["v", "z"]).output(Output::new("y", 4)))
+        .build()
+        .unwrap();
+    let plan = |low: u64, windows: Value| {
+        let chunk = |id: u64, name: &str, size: u64, begin: u64, end: u64, offset: u64| json!({"id": id, "name": name, "size": size, "begin": begin, "end": end, "offset": offset});
+        read(json!({
+            "format": "memplan-plan/2", "pool_size": 8, "lower_bound": 8, "naive_size": 14,
+            "alignment": 1, "steps": 4, "peak_step": 0,
+            "pools": [{"name": "pool", "size": 8}], "traffic": 0, "objective": [0, 8],
+            "chunks": [chunk(0, "x", 8, 0, 4, 0), chunk(1, "z", 2, 2, 4, low), chunk(2, "y", 4, 3, 4, 0)],
+            "tensors": [{"name": "x", "chunk": 0, "offset": 0, "size": 8},
+                {"name": "v", "chunk": 0, "offset": 4, "size": 1},
+                {"name": "z", "chunk": 1, "offset": low, "size": 2},
+                {"name": "y", "chunk": 2, "offset": 0, "size": 4}],
+            "windows": windows,
+        }))
+    };
+    let windows = json!([{"chunk": 0, "begin": 1, "end": 4, "low": 4, "high": 5}]);
+    let right = plan(6, windows.clone());
+    assert_eq!((verify(&sequence, &right), execute(&sequence, &right)), (vec![], vec![]));
+    for wrong in [plan(4, windows), plan(6, json!([]))] {
+        assert!(!verify(&sequence, &wrong).is_empty());
+    }
+}
+
 /// An output of the last operator must not be written over a graph output, even if nobody reads it.
 #[rstest]
 #[case::all(0, 8)]
