@@ -235,6 +235,8 @@ fn run_in_pool(network: &Network, image: &[f32]) -> Result<(Vec<f32>, usize), Bo
             OutputMemory::InPlace { memory, .. } => {
                 kernel.run_in_place(memory, inputs.first().copied());
             }
+            // No operator of this network makes two tensors.
+            OutputMemory::InOutput { .. } => unreachable!(),
             OutputMemory::View | OutputMemory::Supplied { .. } => {}
         }
     }

@@ -56,6 +56,14 @@ pub enum OutputMemory<'p, T> {
         /// The elements of the output.
         range: Range<usize>,
     },
+    /// In the memory of another output, at these elements of it: both are written over parts of one input, or hold
+    /// it.
+    InOutput {
+        /// The index of the other output in the list of outputs.
+        output: usize,
+        /// The elements.
+        range: Range<usize>,
+    },
     /// Nothing to write: a view, whose bytes are those of an input, or a concatenation, all of whose inputs
     /// lie inside it already.
     View,
@@ -76,6 +84,15 @@ struct Region {
     written: Range<usize>,
     /// The index in the list of outputs; `None` for the workspace.
     output: Option<usize>,
+    /// Further outputs in this range, each with its elements.
+    beside: Vec<(usize, Range<usize>)>,
+}
+
+impl Region {
+    const fn new(written: Range<usize>, output: Option<usize>) -> Self {
+        let range = written.start..written.end;
+        Self { range, written, output, beside: Vec::new() }
+    }
 }
 
 impl Placement<'_> {
@@ -85,8 +102,9 @@ impl Placement<'_> {
     /// itself.
     ///
     /// An output that is written over inputs gets one slice with them, since no two can borrow the
-    /// same bytes. A concatenation gets one slice with the inputs that lie inside it, or nothing to write if
-    /// all of them do.
+    /// same bytes; if several outputs are written over one input, one of them gets it, and the others are [in
+    /// it](OutputMemory::InOutput). A concatenation gets one slice with the inputs that lie inside it, or nothing to
+    /// write if all of them do.
     ///
     /// ```
     /// use memplan::{OpSequence, Operator, Output, OutputMemory, Planner};
@@ -109,8 +127,7 @@ impl Placement<'_> {
     /// # Errors
     ///
     /// If the pool is smaller than planned, a tensor does not consist of whole elements, or the
-    /// operator writes to the bytes of an input that it may not overwrite, or to the same bytes
-    /// twice, as two outputs may that gather one input and are not complete without a copy.
+    /// operator writes to the bytes of an input that it may not overwrite, or to the same bytes twice.
     ///
     /// # Panics
     ///
@@ -134,18 +151,7 @@ impl Placement<'_> {
         for region in &mut regions {
             self.take_inputs(step, &inputs, region)?;
         }
-        regions.sort_unstable_by_key(|region| region.range.start);
-        for pair in regions.windows(2) {
-            if let [first, second] = pair
-                && first.range.end > second.range.start
-            {
-                return Err(PlanError::SharedBytes {
-                    operator: self.sequence.operator_name(step),
-                    written: self.written(step, first),
-                    other: self.written(step, second),
-                });
-            }
-        }
+        let regions = self.merged(step, regions)?;
         let split = Split::of(pool, &regions);
         let inputs = operator.inputs.iter().zip(inputs).map(|(&input, range)| match range {
             Some(range) => split.input(&regions, range),
@@ -171,13 +177,19 @@ impl Placement<'_> {
             .collect();
         let mut workspace: &mut [T] = &mut [];
         for (region, memory) in regions.iter().zip(split.written) {
-            let Region { range, written, output } = region;
+            let Region { range, written, output, beside } = region;
+            let of_range = |part: &Range<usize>| part.start - range.start..part.end - range.start;
             match *output {
                 None => workspace = memory,
-                Some(output) if range == written => outputs[output] = OutputMemory::Fresh(memory),
+                Some(output) if range == written && beside.is_empty() => {
+                    outputs[output] = OutputMemory::Fresh(memory);
+                }
                 Some(output) => {
-                    let range = written.start - range.start..written.end - range.start;
-                    outputs[output] = OutputMemory::InPlace { memory, range };
+                    outputs[output] = OutputMemory::InPlace { memory, range: of_range(written) };
+                    for (other, written) in beside {
+                        let range = of_range(written);
+                        outputs[*other] = OutputMemory::InOutput { output, range };
+                    }
                 }
             }
         }
@@ -203,15 +215,50 @@ impl Placement<'_> {
                 && !self.is_view(output)
                 && self.gathered(output) < self.size(output)
             {
-                regions.push(Region { range: written.clone(), written, output: Some(at) });
+                regions.push(Region::new(written, Some(at)));
             }
         }
         if let Some(bytes) = self.workspace(step) {
             let name = || format!("the workspace of {}", self.sequence.operator_name(step));
-            let written = elements::<T>(&bytes, name)?;
-            regions.push(Region { range: written.clone(), written, output: None });
+            regions.push(Region::new(elements::<T>(&bytes, name)?, None));
         }
         Ok(regions)
+    }
+
+    /// Merges regions of outputs that are written over parts of one input or hold it, and sorts all by their ranges.
+    fn merged(&self, step: usize, mut regions: Vec<Region>) -> Result<Vec<Region>, PlanError> {
+        regions.sort_unstable_by_key(|region| (region.range.start, region.output));
+        let outputs = &self.sequence.operators()[step].outputs;
+        let mut merged: Vec<Region> = Vec::new();
+        for region in regions {
+            let Some(last) = merged.last_mut().filter(|last| last.range.end > region.range.start)
+            else {
+                merged.push(region);
+                continue;
+            };
+            let holds = |output: usize| self.gathered(outputs[output]) > 0;
+            let is_apart = |(other, written): (usize, &Range<usize>)| {
+                let is_shared = overlaps(written, &region.written);
+                !is_shared || holds(other) && region.output.is_some_and(holds)
+            };
+            let others = || last.beside.iter().map(|(output, written)| (*output, written));
+            match (last.output, region.output) {
+                (Some(first), Some(output))
+                    if others().chain([(first, &last.written)]).all(is_apart) =>
+                {
+                    last.range.end = last.range.end.max(region.range.end);
+                    last.beside.push((output, region.written));
+                }
+                _ => {
+                    return Err(PlanError::SharedBytes {
+                        operator: self.sequence.operator_name(step),
+                        written: self.written(step, last),
+                        other: self.written(step, &region),
+                    });
+                }
+            }
+        }
+        Ok(merged)
     }
 
     /// The elements of a tensor with bytes in the pool.
@@ -292,7 +339,6 @@ impl Placement<'_> {
         region: &mut Region,
     ) -> Result<(), PlanError> {
         let operator = &self.sequence.operators()[step];
-        let overlaps = |a: &Range<usize>, b: &Range<usize>| a.start < b.end && b.start < a.end;
         let touched = |range: &Range<usize>| {
             inputs.iter().position(|i| i.as_ref().is_some_and(|input| overlaps(input, range)))
         };
@@ -328,6 +374,10 @@ impl Placement<'_> {
             None => format!("the workspace of {}", self.sequence.operator_name(step)),
         }
     }
+}
+
+const fn overlaps(a: &Range<usize>, b: &Range<usize>) -> bool {
+    a.start < b.end && b.start < a.end
 }
 
 fn elements<T>(bytes: &Range<Bytes>, name: impl Fn() -> String) -> Result<Range<usize>, PlanError> {

@@ -1,7 +1,5 @@
 //! An executor gets the memory of each step as slices, or an error that states why it cannot.
 
-use std::collections::HashSet;
-
 use memplan::{
     InputMemory, OpSequence, Operator, Output, OutputMemory, Placement, Plan, PlanError, Planner,
     Strategy,
@@ -108,7 +106,7 @@ fn slices_of_a_real_network_are_apart() {
                     assert_eq!(range.len() as u64, bytes.end - bytes.start);
                 }
                 OutputMemory::View => assert_eq!(operator.kind.as_ref(), "Flatten"),
-                OutputMemory::Supplied { .. } => panic!("{step}"),
+                other => panic!("{step}: {other:?}"),
             }
         }
         for (&id, input) in operator.inputs.iter().zip(&memory.inputs) {
@@ -293,15 +291,31 @@ fn is_shown(sequence: &OpSequence, operator: &OperatorNode, input: TensorId) -> 
 }
 
 /// Whether an operator has two outputs that gather one tensor. They may share its bytes, and no two slices can.
-fn gathers_twice(sequence: &OpSequence, outputs: &[TensorId]) -> bool {
-    let gathers = |&output: &TensorId| match &sequence.tensor(output).origin {
-        Origin::Output { dependency: Dependency::Gathers(gathers), .. } => {
-            gathers.iter().map(|gather| gather.input).collect::<HashSet<_>>()
-        }
-        _ => HashSet::new(),
+/// `y` and `z` are written over different bytes of `x`, so one slice holds all three.
+#[test]
+fn two_outputs_over_an_input_share_its_memory() {
+    let both = Operator::new("both").inputs(["x"]).output(Output::new("y", 2).updates("x", 6));
+    let sequence = OpSequence::builder()
+        .operator(Operator::new("make").output(Output::new("x", 8)))
+        .operator(both.output(Output::new("z", 3).updates("x", 1)))
+        .operator(Operator::new("use").inputs(["y", "z"]).output(Output::new("r", 8)))
+        .output("r")
+        .build()
+        .unwrap();
+    let plan = Planner::new().plan(&sequence).unwrap();
+    assert_eq!(plan.offset("y"), plan.offset("x").map(|x| x + 6));
+    let placement = plan.placement(&sequence).unwrap();
+    let mut pool = vec![0_u8; usize::try_from(plan.pool_size()).unwrap()];
+    let both = placement.memory(1, &mut pool).unwrap();
+    assert_eq!(both.inputs, [InputMemory::InOutput { output: 0, range: 0..8 }]);
+    let [
+        OutputMemory::InPlace { memory, range },
+        OutputMemory::InOutput { output: 0, range: of_z },
+    ] = &both.outputs[..]
+    else {
+        panic!("{both:?}");
     };
-    let sets: Vec<HashSet<TensorId>> = outputs.iter().map(gathers).collect();
-    sets.iter().enumerate().any(|(at, set)| sets[..at].iter().any(|other| !set.is_disjoint(other)))
+    assert_eq!((memory.len(), range.clone(), of_z.clone()), (8, 6..8, 1..4));
 }
 
 /// Runs a plan in one pool as the book tells. Every input must hold what it holds with a buffer for each tensor.
@@ -345,24 +359,24 @@ fn run(sequence: &OpSequence, plan: &Plan) -> [usize; 2] {
                     assert_eq!(found, contents[id.index()], "{step}: {sequence:#?}\n{plan:#?}");
                 }
                 memory.workspace.fill(0xBB);
-                for (&id, output) in operator.outputs.iter().zip(&mut memory.outputs) {
-                    match output {
-                        OutputMemory::Fresh(memory) => {
-                            memory.copy_from_slice(&contents[id.index()]);
-                        }
+                for (at, &id) in operator.outputs.iter().enumerate() {
+                    let content = &contents[id.index()];
+                    match &mut memory.outputs[at] {
+                        OutputMemory::Fresh(memory) => memory.copy_from_slice(content),
                         OutputMemory::InPlace { memory, range } => {
                             inside[1] += usize::from(is_concat(id));
-                            memory[range.clone()].copy_from_slice(&contents[id.index()]);
+                            memory[range.clone()].copy_from_slice(content);
+                        }
+                        OutputMemory::InOutput { output, range } => {
+                            let (output, range) = (*output, range.clone());
+                            let OutputMemory::InPlace { memory, .. } = &mut memory.outputs[output]
+                            else {
+                                panic!("output {output} has no memory: {sequence:#?}\n{plan:#?}");
+                            };
+                            memory[range].copy_from_slice(content);
                         }
                         OutputMemory::View => inside[0] += usize::from(is_concat(id)),
                         OutputMemory::Supplied { .. } => {}
-                    }
-                }
-            }
-            Err(PlanError::SharedBytes { .. }) if gathers_twice(sequence, &operator.outputs) => {
-                for &id in &operator.outputs {
-                    if let Some(bytes) = bytes_of(&placement, id, &mut pool) {
-                        bytes.copy_from_slice(&contents[id.index()]);
                     }
                 }
             }
