@@ -400,9 +400,9 @@ pub(crate) struct PlacingArgs {
     /// problem.
     #[arg(long, value_name = "BYTES", help_heading = PLANNING)]
     alignment: Option<u64>,
-    /// Bytes to add behind every chunk, which kernels may read but not write.
+    /// Bytes to add behind every chunk.
     ///
-    /// The default is 0 for a model, and the problem's own for a problem.
+    /// Kernels may read them, but not write. The default is 0 for a model, and the problem's own for a problem.
     #[arg(long, value_name = "BYTES", help_heading = PLANNING)]
     padding: Option<u64>,
     /// A memory: NAME[:CAPACITY[:COST[:LARGEST]]].
