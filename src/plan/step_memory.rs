@@ -64,8 +64,8 @@ pub enum OutputMemory<'p, T> {
         /// The elements.
         range: Range<usize>,
     },
-    /// Nothing to write: a view, whose bytes are those of an input, or a concatenation, all of whose inputs
-    /// lie inside it already.
+    /// Nothing to write: a view, whose bytes, if it has any, are those of an input, or a concatenation, all of whose
+    /// inputs lie inside it already.
     View,
     /// Outside the pool, in the memory of a supplied tensor that it updates or is a view of.
     Supplied {
@@ -170,9 +170,11 @@ impl Placement<'_> {
                 RuntimePlace::Supplied { tensor, offset } => {
                     OutputMemory::Supplied { tensor, offset }
                 }
-                RuntimePlace::Nowhere => OutputMemory::Fresh(&mut []),
+                RuntimePlace::Nowhere if self.sequence.tensor(output).viewed().is_none() => {
+                    OutputMemory::Fresh(&mut [])
+                }
                 // Outputs that are written follow below.
-                RuntimePlace::Pool(_) => OutputMemory::View,
+                RuntimePlace::Pool(_) | RuntimePlace::Nowhere => OutputMemory::View,
             })
             .collect();
         let mut workspace: &mut [T] = &mut [];

@@ -291,6 +291,27 @@ fn is_shown(sequence: &OpSequence, operator: &OperatorNode, input: TensorId) -> 
 }
 
 /// Whether an operator has two outputs that gather one tensor. They may share its bytes, and no two slices can.
+/// Bytes of `x` that no view shows may be gone, although one of the two views has no bytes.
+#[test]
+fn an_empty_view_is_a_view() {
+    let sequence = OpSequence::builder()
+        .operator(Operator::new("make").output(Output::new("x", 8)))
+        .operator(
+            Operator::new("views")
+                .inputs(["x"])
+                .output(Output::new("v", 2).reads_at("x", 3))
+                .output(Output::new("empty", 0).reads_at("x", 8)),
+        )
+        .output("v")
+        .build()
+        .unwrap();
+    let plan = Planner::new().plan(&sequence).unwrap();
+    let placement = plan.placement(&sequence).unwrap();
+    let mut pool = vec![0_u8; usize::try_from(plan.pool_size()).unwrap()];
+    let views = placement.memory(1, &mut pool).unwrap();
+    assert_eq!(views.outputs, [OutputMemory::View, OutputMemory::View]);
+}
+
 /// `y` and `z` are written over different bytes of `x`, so one slice holds all three.
 #[test]
 fn two_outputs_over_an_input_share_its_memory() {
