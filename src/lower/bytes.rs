@@ -38,7 +38,10 @@ pub(super) struct RunChunk {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Made {
     /// They are there before the first step.
-    Supplied,
+    Supplied {
+        /// The stream of the first operator that uses them.
+        first_stream: usize,
+    },
     /// An operator writes them.
     New,
     /// The operator of this step may write them over another chunk. The runs begin after this step, because in it the
@@ -98,13 +101,15 @@ pub(super) fn split(
         if !is_possible || is_whole {
             continue;
         }
-        let Some(made) = chunk.tensor().map(|tensor| Made::of(sequence, tensor)) else { continue };
+        let first_stream = uses.iter().map(|&(_, step)| step).min().map_or(0, stream);
+        let made = chunk.tensor().map(|tensor| Made::of(sequence, tensor, first_stream));
+        let Some(made) = made else { continue };
         match made {
             Made::Over(written) => uses.retain(|&(_, step)| step > written),
             // It is there before the first step of each stream.
-            Made::Supplied if clocks.is_some() => {}
+            Made::Supplied { .. } if clocks.is_some() => {}
             // All of it is there in the first step.
-            Made::Supplied | Made::New => uses.push((0..size, 0)),
+            Made::Supplied { .. } | Made::New => uses.push((0..size, 0)),
         }
         let runs: Vec<Range<Bytes>> = if let Some(clocks) = &clocks {
             let end_of = |steps: &mut dyn Iterator<Item = usize>| {
@@ -114,8 +119,9 @@ pub(super) fn split(
             };
             let runs = runs_on_streams(&uses, sequence.streams(), stream, end_of);
             // The whole chunk is alive until the first run ends, so there must be such a moment.
-            let first = first_end(runs.iter().map(|(_, (clock, _))| clock));
-            if made == Made::Supplied && first.is_none() {
+            let mut ends = runs.iter().map(|(_, (clock, _))| clock);
+            let is_supplied = made == Made::Supplied { first_stream };
+            if is_supplied && first_end(&mut ends, first_stream).is_none() {
                 continue;
             }
             bytes_of(runs)
@@ -144,9 +150,9 @@ pub(super) fn split(
 }
 
 impl Made {
-    fn of(sequence: &OpSequence, tensor: TensorId) -> Self {
+    fn of(sequence: &OpSequence, tensor: TensorId, first_stream: usize) -> Self {
         match sequence.tensor(tensor).origin {
-            Origin::Input | Origin::Weight => Self::Supplied,
+            Origin::Input | Origin::Weight => Self::Supplied { first_stream },
             Origin::Output { step, dependency: Dependency::Overwrites(_) } => Self::Over(step),
             Origin::Output { .. } => Self::New,
         }
@@ -246,7 +252,7 @@ impl Places {
     pub(super) fn begun_after(&self) -> impl Iterator<Item = (ChunkId, usize)> + '_ {
         let splits = self.runs.values().filter_map(|split| match split.made {
             Made::Over(step) => Some((&split.runs, step)),
-            Made::Supplied | Made::New => None,
+            Made::Supplied { .. } | Made::New => None,
         });
         splits.flat_map(|(runs, step)| runs.iter().map(move |run| (run.chunk, step)))
     }

@@ -5,6 +5,8 @@
 //! before it is the maximum, stream by stream, of the clocks after them. A chunk is alive from the clock
 //! before its producer to the maximum of the clocks after its producer and its readers.
 
+use std::iter;
+
 use crate::{
     Step,
     lower::{
@@ -50,11 +52,13 @@ impl Life {
     }
 }
 
-/// A moment at which one operator is over, and that is no later than any of these ends; `None` if there is none.
-pub(super) fn first_end<'c>(ends: impl Iterator<Item = &'c Clock>) -> Option<Clock> {
+/// A moment at which the first operator of a stream is over, and that is no later than any of these ends; `None` if
+/// there is none. That of `stream` comes first.
+pub(super) fn first_end<'c>(ends: impl Iterator<Item = &'c Clock>, stream: usize) -> Option<Clock> {
     let earlier = |a: Clock, b: Clock| a.iter().zip(&*b).map(|(a, b)| *a.min(b)).collect();
     let mut end = ends.cloned().reduce(earlier)?;
-    let stream = end.iter().position(|&step| step > 0)?;
+    let is_over = |&stream: &usize| end[stream] > 0;
+    let stream = iter::once(stream).chain(0..end.len()).find(is_over)?;
     end.fill(0);
     end[stream] = 1;
     Some(end)
@@ -160,10 +164,11 @@ impl Lifetimes {
         });
         let mut of: Vec<Life> = lives.collect();
         // A supplied chunk that consists of runs is alive only at first, while all of these are.
-        for (&whole, split) in places.runs.iter().filter(|(_, split)| split.made == Made::Supplied)
-        {
+        for (&whole, split) in &places.runs {
             let ends = split.runs.iter().map(|run| &of[run.chunk.index()].end);
-            if let Some(end) = first_end(ends) {
+            if let Made::Supplied { first_stream } = split.made
+                && let Some(end) = first_end(ends, first_stream)
+            {
                 of[whole.index()].end = end;
             }
         }

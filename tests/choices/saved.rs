@@ -133,6 +133,7 @@ graphs! {
     gather_or_overwrite: setting(1, false), pool(&[48]);
     gathers_that_need_each_other: setting(1, false), pool(&[12]);
     gathers_on_two_streams: setting(1, false), pool(&[48]);
+    views_of_inputs_on_two_streams: setting(1, true), pool(&[4]);
     gather_in_order: setting(1, false), order(&[96], 96);
     gather_in_a_better_order: setting(1, false), order(&[64], 48);
     update_beside_a_view_in_a_better_order: setting(1, false), order(&[2], 1);
