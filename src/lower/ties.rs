@@ -112,7 +112,8 @@ pub(crate) fn has_rival_outputs(sequence: &OpSequence, options: LoweringOptions)
 ///
 /// - if a tensor is tied both by a view and in another way: an output gathers a view, or a view shows an output that
 ///   gathers inputs, an output that is written over an input, or a supplied tensor;
-/// - if an output may be written over one of two inputs that may share bytes; or
+/// - if an output may be written over one of two inputs that may share bytes, or over an input with which it may share
+///   bytes in another way; or
 /// - if two outputs of one operator may be written over different bytes of one tensor.
 pub(crate) fn has_untried(sequence: &OpSequence, options: LoweringOptions) -> bool {
     let dependency = |tensor: TensorId| match &sequence.tensor(tensor).origin {
@@ -199,8 +200,8 @@ pub(crate) fn has_pieces(sequence: &OpSequence, options: LoweringOptions) -> boo
     may_gather(sequence, options) || divided_bytes(sequence, options).next().is_some()
 }
 
-/// Returns whether an output may be written over an input that may share bytes with another input of its operator,
-/// because an output gathers both, or one of them gathers the other.
+/// Returns whether an output may be written over an input that may share bytes with another input of its operator, or
+/// with the output: another output gathers both, or one of them gathers the other, or they are tied so through others.
 fn overwrites_a_relative(sequence: &OpSequence) -> bool {
     let mut families: Vec<usize> = (0..sequence.tensors().len()).collect();
     let mut is_gathered = vec![false; families.len()];
@@ -218,10 +219,13 @@ fn overwrites_a_relative(sequence: &OpSequence) -> bool {
         }
     }
     sequence.operators().iter().any(|operator| {
-        let over = operator.outputs.iter().flat_map(|&output| overwrites_of(sequence, output));
-        over.map(|overwrite| overwrite.input).any(|overwritten| {
+        let of_output = |&output: &TensorId| {
+            overwrites_of(sequence, output).iter().map(move |overwrite| (output, overwrite.input))
+        };
+        operator.outputs.iter().flat_map(of_output).any(|(output, overwritten)| {
             let family = find(&mut families, overwritten.index());
-            let mut others = operator.inputs.iter().filter(|&&input| input != overwritten);
+            let others = operator.inputs.iter().filter(|&&input| input != overwritten);
+            let mut others = others.chain([&output]);
             is_gathered[family] && others.any(|other| find(&mut families, other.index()) == family)
         })
     })

@@ -134,6 +134,8 @@ graphs! {
     gathers_that_need_each_other: setting(1, false), pool(&[12]);
     gathers_on_two_streams: setting(1, false), pool(&[48]);
     views_of_inputs_on_two_streams: setting(1, true), pool(&[4]);
+    #[ignore = "an overwrite is accepted after all gathers"]
+    gather_beside_an_overwrite: setting(1, false), pool(&[9]);
     gather_in_order: setting(1, false), order(&[96], 96);
     gather_in_a_better_order: setting(1, false), order(&[64], 48);
     update_beside_a_view_in_a_better_order: setting(1, false), order(&[2], 1);
@@ -162,6 +164,17 @@ fn no_plan_is_found_where_one_exists() {
     let truth = Truth::of(&case, World::TwoPools).unwrap();
     assert!(truth.best.is_some());
     assert_eq!(planner(&case).plan(&case.sequence), Err(PlanError::NoPlanFound));
+}
+
+/// The best plan is not tried, so nothing is claimed about it.
+#[test]
+fn a_plan_that_is_not_tried_is_not_excluded() {
+    let case = saved("gather_beside_an_overwrite", setting(1, false));
+    let truth = Truth::of(&case, World::OneStream).unwrap();
+    for claim in [Claim::Bound, Claim::BoundOfTheseChoices, Claim::Fit] {
+        let finding = check(claim, &case, &truth).unwrap();
+        assert!(finding.wrong.is_empty(), "{:?}", finding.wrong);
+    }
 }
 
 /// Right answers that others have found.
