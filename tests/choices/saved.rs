@@ -134,6 +134,7 @@ graphs! {
     gathers_that_need_each_other: setting(1, false), pool(&[12]);
     gathers_on_two_streams: setting(1, false), pool(&[48]);
     views_of_inputs_on_two_streams: setting(1, true), pool(&[4]);
+    gathers_of_a_gathered_copy: setting(1, false), pool(&[5]);
     #[ignore = "an overwrite is accepted after all gathers"]
     gather_beside_an_overwrite: setting(1, false), pool(&[9]);
     gather_in_order: setting(1, false), order(&[96], 96);

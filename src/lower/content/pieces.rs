@@ -72,6 +72,10 @@ impl Pieces {
         for &output in sequence.operators().iter().flat_map(|operator| &operator.outputs) {
             pieces.produce(sequence, options, output, is_updated[output.index()]);
         }
+        // Only now, because outputs take over pieces of their inputs.
+        for all in &mut pieces.of {
+            all.retain(|piece| piece.value != UNCOUNTED);
+        }
         pieces
     }
 
@@ -185,7 +189,6 @@ impl Pieces {
             all.push(piece);
         }
         all.extend(between(from, size));
-        all.retain(|piece| piece.value != UNCOUNTED);
         all
     }
 }
