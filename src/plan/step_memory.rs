@@ -64,8 +64,8 @@ pub enum OutputMemory<'p, T> {
         /// The elements.
         range: Range<usize>,
     },
-    /// Nothing to write: a view, whose bytes, if it has any, are those of an input, or a concatenation, all of whose
-    /// inputs lie inside it already.
+    /// Nothing to write. The output is a view, which shows bytes of an input or none, or a concatenation whose inputs
+    /// all lie inside it already.
     View,
     /// Outside the pool, in the memory of a supplied tensor that it updates or is a view of.
     Supplied {

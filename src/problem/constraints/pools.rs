@@ -162,7 +162,7 @@ impl Problem {
 }
 
 impl Pool {
-    /// The alignment of roots in this pool, given that of the problem.
+    /// The alignment of roots in this pool in bytes: its own or the problem's, whichever is larger.
     pub(crate) fn root_alignment(&self, alignment: Bytes) -> Bytes {
         self.alignment.max(alignment)
     }
