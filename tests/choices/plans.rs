@@ -65,7 +65,8 @@ pub fn fault(case: &Case, plan: &Plan) -> Option<String> {
 }
 
 /// By tensor: the steps in which it is kept because a plan keeps its chunk as a whole. A chunk with windows is needed
-/// byte by byte, and so is one that is written over in part although some of it is still to be used.
+/// byte by byte, and so is one that is written over in part, itself or as a part of another, although some of it is still
+/// to be used.
 pub fn kept(case: &Case, model: &Model, plan: &Plan) -> Vec<Steps> {
     let mut of_chunks = vec![0; plan.chunks().len()];
     let mut places = vec![None; model.tensors.len()];
@@ -83,10 +84,14 @@ pub fn kept(case: &Case, model: &Model, plan: &Plan) -> Vec<Steps> {
     }
     for chunk in plan.chunks() {
         let step = chunk.begin as usize;
-        if let Some(link) = chunk.overwrites
-            && !model.are_over(of_chunks[link.chunk] & !(1 << step), Some(step))
-        {
-            of_chunks[link.chunk] = 0;
+        let mut written: Vec<usize> = chunk.overwrites.iter().map(|link| link.chunk).collect();
+        while let Some(one) = written.pop() {
+            if !model.are_over(of_chunks[one] & !(1 << step), Some(step)) {
+                of_chunks[one] = 0;
+            }
+            written.extend(
+                plan.parts().iter().filter(|part| part.whole == one).map(|part| part.chunk),
+            );
         }
     }
     places.into_iter().map(|chunk| chunk.map_or(0, |chunk| of_chunks[chunk])).collect()

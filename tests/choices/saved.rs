@@ -78,7 +78,7 @@ fn is_planned(case: &Case, right: &Right) {
         assert!(found.change.lower_bound <= best, "{:?}", found.change);
     }
     let truth = Truth::of(case, world(right)).unwrap();
-    for claim in [Claim::Bound, Claim::Fit] {
+    for claim in [Claim::Bound, Claim::BoundOfTheseChoices, Claim::Fit] {
         let finding = check(claim, case, &truth).unwrap();
         assert!(finding.wrong.is_empty(), "{:?}", finding.wrong);
     }
@@ -134,6 +134,7 @@ graphs! {
     gathers_that_need_each_other: setting(1, false), pool(&[12]);
     gathers_on_two_streams: setting(1, false), pool(&[48]);
     views_of_inputs_on_two_streams: setting(1, true), pool(&[4]);
+    overwrite_of_a_part_beside_a_view: setting(1, true), pool(&[11]);
     gathers_of_a_gathered_copy: setting(1, false), pool(&[5]);
     #[ignore = "an overwrite is accepted after all gathers"]
     gather_beside_an_overwrite: setting(1, false), pool(&[9]);
