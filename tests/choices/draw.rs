@@ -282,22 +282,27 @@ impl Draw<'_> {
         })
     }
 
-    /// An output that may be written over one input, or over one of two.
-    fn in_place(&mut self, operator: Operator, input: usize, inputs: Vec<String>) -> Operator {
-        let units = self.tensors[input].size / self.unit;
-        let low = if self.dice.roll(3) == 0 { self.dice.roll(units) } else { 0 };
-        let long =
-            if self.dice.roll(3) == 0 { 1 + self.dice.roll(units - low) } else { units - low };
-        let name = self.tensors[input].name.clone();
-        let size = long * self.unit;
-        let mut output = Output::new(self.add(size, false), size);
-        output = output.overwrites_at(name, low * self.unit);
-        if let Some(second) = inputs.get(1)
-            && self.tensors.iter().any(|one| one.name == *second && one.size >= size)
-        {
-            output = output.overwrites(second.clone());
+    /// An output that may be written over one input, or over one of two, and sometimes another one. The two often share
+    /// no bytes.
+    fn in_place(&mut self, mut operator: Operator, input: usize, inputs: Vec<String>) -> Operator {
+        let (name, units) =
+            (self.tensors[input].name.clone(), self.tensors[input].size / self.unit);
+        let mut low = if self.dice.roll(3) == 0 { self.dice.roll(units) } else { 0 };
+        for _ in 0..=(self.dice.roll(3) / 2) {
+            let long =
+                if self.dice.roll(3) == 0 { 1 + self.dice.roll(units - low) } else { units - low };
+            let size = long * self.unit;
+            let mut output = Output::new(self.add(size, false), size);
+            output = output.overwrites_at(name.clone(), low * self.unit);
+            if let Some(second) = inputs.get(1)
+                && self.tensors.iter().any(|one| one.name == *second && one.size >= size)
+            {
+                output = output.overwrites(second.clone());
+            }
+            operator = operator.output(output);
+            low = if low + long < units { low + long } else { self.dice.roll(units) };
         }
-        operator.inputs(inputs).output(output)
+        operator.inputs(inputs)
     }
 
     fn concat(&mut self, operator: Operator, first: usize) -> Option<Operator> {

@@ -142,6 +142,7 @@ graphs! {
     gather_in_a_better_order: setting(1, false), order(&[64], 48);
     update_beside_a_view_in_a_better_order: setting(1, false), order(&[2], 1);
     workspace_in_a_better_order: setting(1, false), order(&[6], 5);
+    halves_in_a_better_order: setting(1, false), order(&[3], 2);
     overwrite_in_the_slow_pool: pools(1, false, [64, 1, 20]), pool(&[5248, 128, 64]);
     overwrite_in_the_middle: setting(1, false), pool(&[72]);
     overwrite_on_another_stream: setting(1, false), pool(&[80]);

@@ -3,7 +3,10 @@
 //! Bytes of a value that the same operators use form one chunk: its producer writes it, and it dies after the last
 //! of its readers. So for any order of the operators, the peak of the graph is the content bound in that order.
 
-use std::{collections::BTreeMap, ops::Range};
+use std::{
+    collections::{BTreeMap, HashMap},
+    ops::Range,
+};
 
 use crate::{
     Bytes,
@@ -11,9 +14,11 @@ use crate::{
         LoweringOptions, Placing,
         content::{pieces::Piece, values::Values},
         graph::{CountedGraph, CountedRequest, GraphChunk},
+        ties::divided_bytes,
     },
     problem::ChunkId,
     sequence::{OpSequence, Origin, TensorId},
+    sets::distinct,
 };
 
 /// The values of a sequence, without overlaps.
@@ -26,9 +31,10 @@ pub(crate) fn value_graph(
     let mut graph = CountedGraph { chunks: Vec::new(), requests: Vec::new(), is_exact: true };
     // By value: its runs of bytes, each with its chunk.
     let mut runs: Vec<Vec<(Range<Bytes>, ChunkId)>> = Vec::new();
+    let cuts = cuts(&values);
     for (value, uses) in uses(sequence, &values).into_iter().enumerate() {
         let mut of_value = Vec::new();
-        let split = split(&uses);
+        let split = cut(split(&uses), cuts.get(&value).map_or(&[], Vec::as_slice));
         // Runs of one value may share a cell of the alignment.
         let is_single = split.len() < 2;
         graph.is_exact &= placing.alignment == 1 || is_single && !values.is_exact(value);
@@ -86,6 +92,28 @@ fn uses(sequence: &OpSequence, values: &Values<'_>) -> Vec<Vec<Use>> {
         add(tensor, end);
     }
     uses
+}
+
+/// By value: the places between bytes that outputs of one operator may divide between them.
+fn cuts(values: &Values<'_>) -> HashMap<usize, Vec<Bytes>> {
+    let mut cuts: HashMap<usize, Vec<Bytes>> = HashMap::new();
+    for target in divided_bytes(values.sequence, values.options) {
+        for piece in values.pieces.range(target.root.index(), target.bytes) {
+            cuts.entry(piece.value).or_default().extend([piece.low, piece.low + piece.size]);
+        }
+    }
+    cuts
+}
+
+/// Splits runs of bytes at these places.
+fn cut(runs: Vec<(Range<Bytes>, Vec<usize>)>, cuts: &[Bytes]) -> Vec<(Range<Bytes>, Vec<usize>)> {
+    let cut = |(bytes, users): (Range<Bytes>, Vec<usize>)| {
+        let inside = cuts.iter().copied().filter(|at| bytes.contains(at));
+        let places = distinct(inside.chain([bytes.start, bytes.end]));
+        let runs: Vec<_> = places.windows(2).map(|of| (of[0]..of[1], users.clone())).collect();
+        runs
+    };
+    if cuts.is_empty() { runs } else { runs.into_iter().flat_map(cut).collect() }
 }
 
 /// Splits bytes where their users change.

@@ -2,6 +2,8 @@
 
 use std::{collections::BTreeMap, ops::Range};
 
+use smallvec::SmallVec;
+
 use super::{
     pieces::{Piece, PieceList},
     values::{Count, Values},
@@ -24,6 +26,8 @@ impl Values<'_> {
         is_last: impl Fn(usize) -> bool,
     ) -> Count {
         let mut saved = Count::default();
+        // By tensor: the bytes that an output may be written over, and nowhere else, and what it saves then.
+        let mut rivals: BTreeMap<usize, Vec<(Range<Bytes>, Count)>> = BTreeMap::new();
         let mut values: Vec<usize> = Vec::new();
         let (mut writers, mut is_through_view) = (0, false);
         for &output in &operator.outputs {
@@ -37,10 +41,9 @@ impl Values<'_> {
                 continue;
             }
             let mut best = Count::default();
-            for overwrite in overwrites {
-                if !(self.options.inplace || overwrite.required) {
-                    continue;
-                }
+            let accepted = overwrites.iter().filter(|one| self.options.inplace || one.required);
+            let accepted: SmallVec<[&Overwrite<TensorId>; 2]> = accepted.collect();
+            for &overwrite in &accepted {
                 let (dying, shared) = self.dying(step, output, overwrite, &is_last);
                 best = Count {
                     plain: best.plain.max(dying.plain),
@@ -54,8 +57,16 @@ impl Values<'_> {
             // At an unaligned offset, all cells that begin in the output may begin in bytes that it destroys.
             let is_exact = best.plain > 0 && self.of[output.index()].is_exact;
             let cells = if is_exact { all.cells } else { best.cells.min(all.cells) };
-            saved = saved.plus(Count { plain: best.plain.min(all.plain), cells });
+            let best = Count { plain: best.plain.min(all.plain), cells };
+            if let [overwrite] = accepted[..] {
+                let (base, bytes) = self.overwritten(output, overwrite);
+                rivals.entry(base).or_default().push((bytes, best));
+            } else {
+                saved = saved.plus(best);
+            }
         }
+        let apart = rivals.into_values().map(most_apart);
+        let saved = apart.fold(saved, Count::plus);
         if writers < 2 {
             return saved;
         }
@@ -168,6 +179,23 @@ impl Values<'_> {
         let others = inputs.chain(operator.outputs.iter().filter(is_view));
         others.flat_map(|tensor| self.pieces.of[tensor.index()].iter().copied()).collect()
     }
+}
+
+/// The most that ranges save together if no two of them share bytes.
+fn most_apart(mut ranges: Vec<(Range<Bytes>, Count)>) -> Count {
+    ranges.sort_unstable_by_key(|(bytes, _)| bytes.end);
+    // By number of ranges: the most that the first ones save.
+    let mut most = vec![Count::default()];
+    for (at, (bytes, count)) in ranges.iter().enumerate() {
+        let before = ranges[..at].partition_point(|(other, _)| other.end <= bytes.start);
+        let with = most[before].plus(*count);
+        let without = most[at];
+        most.push(Count {
+            plain: with.plain.max(without.plain),
+            cells: with.cells.max(without.cells),
+        });
+    }
+    most[ranges.len()]
 }
 
 /// Joins pieces of one value that are adjacent both in the value and in the tensor.
