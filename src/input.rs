@@ -35,10 +35,13 @@ impl InputRef<'_> {
     pub fn lower(self, options: LoweringOptions) -> Result<Lowered, SequenceError> {
         match self {
             Self::Sequence(sequence) => lower(sequence, options),
-            Self::Problem(problem) => {
-                let (places, refused, runs) = (Vec::new(), Vec::new(), Vec::new());
-                Ok(Lowered { problem: problem.clone(), places, refused, runs })
-            }
+            Self::Problem(problem) => Ok(Lowered {
+                problem: problem.clone(),
+                places: Vec::new(),
+                refused: Vec::new(),
+                runs: Vec::new(),
+                copied: Vec::new(),
+            }),
         }
     }
 }

@@ -45,7 +45,7 @@ pub(crate) fn accept(sequence: &OpSequence, lowered: Lowered) -> Lowered {
         dropped.push(RejectedTie { output, input, reason, alias: None });
     };
     let concats = concats(sequence, &lowered, false, &mut refuse);
-    let Lowered { problem, places, mut refused, runs } = lowered;
+    let Lowered { problem, places, mut refused, runs, copied } = lowered;
     let parts: Vec<Vec<Vec<Part>>> = concats
         .iter()
         .map(|concat| concat.parts.iter().map(|(_, parts)| parts.clone()).collect())
@@ -63,7 +63,7 @@ pub(crate) fn accept(sequence: &OpSequence, lowered: Lowered) -> Lowered {
     }
     refused.extend(dropped);
     refused.extend(lost_overwrites(sequence, &places, lost));
-    Lowered { problem, places, refused, runs }
+    Lowered { problem, places, refused, runs, copied }
 }
 
 /// Puts required inputs into the outputs that gather them.
@@ -74,7 +74,7 @@ pub(super) fn require(sequence: &OpSequence, lowered: Lowered) -> Result<Lowered
     let mut wrong = None;
     let mut refuse = |output, input, reason| wrong = wrong.or(Some((output, input, reason)));
     let concats = concats(sequence, &lowered, true, &mut refuse);
-    let Lowered { problem, places, mut refused, runs } = lowered;
+    let Lowered { problem, places, mut refused, runs, copied } = lowered;
     if let Some((output, input, reason)) = wrong {
         return Err(impossible(sequence, output, input, reason));
     }
@@ -90,7 +90,7 @@ pub(super) fn require(sequence: &OpSequence, lowered: Lowered) -> Result<Lowered
     match with(groups.len()) {
         Ok(problem) => {
             refused.extend(lost_overwrites(sequence, &places, problem.lost_since(&before)));
-            Ok(Lowered { problem, places, refused, runs })
+            Ok(Lowered { problem, places, refused, runs, copied })
         }
         Err(error) => {
             // Find the first input that is impossible together with those before it, by bisection.

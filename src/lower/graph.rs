@@ -7,7 +7,7 @@
 
 use crate::{
     Bytes, SequenceError,
-    lower::{Cells, LoweringOptions, Placing, lifetimes, place, requests},
+    lower::{Cells, LoweringOptions, Placing, copies, lifetimes, place, requests},
     problem::{ChunkId, Request},
     sequence::OpSequence,
 };
@@ -18,6 +18,8 @@ pub(crate) struct ChunkGraph {
     pub(crate) chunks: Vec<GraphChunk>,
     /// The requests in the order in which rules a to c take them, that of the operators.
     pub(crate) requests: Vec<Request>,
+    /// True if views are copied because a required overwrite destroys bytes that they show, in the given order.
+    pub(crate) has_copies: bool,
 }
 
 /// A [`ChunkGraph`] with sizes counted under an alignment and a padding.
@@ -51,7 +53,7 @@ pub(crate) struct CountedRequest {
 impl ChunkGraph {
     /// Counts the bytes of all chunks and requests.
     pub(crate) fn counted(self, placing: Placing) -> CountedGraph {
-        let Self { mut chunks, requests } = self;
+        let Self { mut chunks, requests, .. } = self;
         let cells = Cells::of(placing, chunks.len(), &requests);
         let counted = requests.iter().filter_map(|request| {
             let (new, old) =
@@ -98,6 +100,16 @@ pub(crate) fn chunk_graph(
     sequence: &OpSequence,
     options: LoweringOptions,
 ) -> Result<ChunkGraph, SequenceError> {
+    let graph = |sequence: &OpSequence| graph_with_views(sequence, options);
+    let (graph, copied) = copies::lower(sequence, options, graph)?;
+    Ok(ChunkGraph { has_copies: !copied.is_empty(), ..graph })
+}
+
+/// As [`chunk_graph`], without copies of views.
+fn graph_with_views(
+    sequence: &OpSequence,
+    options: LoweringOptions,
+) -> Result<ChunkGraph, SequenceError> {
     let mut places = place::place(sequence, options)?;
     lifetimes::walk(sequence, &mut places);
     // Which overlaps save something matters only to the links.
@@ -130,5 +142,5 @@ pub(crate) fn chunk_graph(
             chunk.readers.push(step);
         }
     }
-    Ok(ChunkGraph { chunks, requests: resolved.into_requests() })
+    Ok(ChunkGraph { chunks, requests: resolved.into_requests(), has_copies: false })
 }

@@ -13,6 +13,7 @@ mod bytes;
 mod cells;
 mod clocks;
 mod content;
+mod copies;
 mod gathers;
 mod graph;
 mod lifetimes;
@@ -28,7 +29,7 @@ use tracing::{Level, debug, enabled};
 use crate::{
     Bytes, Problem, SequenceError,
     problem::{ChunkId, ProblemError, RejectReason},
-    sequence::{OpSequence, Origin, TensorId},
+    sequence::{OpSequence, Origin, TensorId, Tie},
 };
 use bytes::RunChunk;
 pub(crate) use cells::{Cells, Placing};
@@ -107,6 +108,8 @@ pub struct Lowered {
     pub(crate) refused: Vec<RejectedTie>,
     /// The runs of chunks whose bytes are needed for different times.
     pub(crate) runs: Vec<ByteRun>,
+    /// The views that are copied because a required overwrite destroys bytes that they show.
+    pub(crate) copied: Vec<Tie>,
 }
 
 /// A request to overwrite, or to gather, that was not accepted.
@@ -163,8 +166,21 @@ pub fn lower(sequence: &OpSequence, options: LoweringOptions) -> Result<Lowered,
 /// Lowers a sequence with gathered inputs in places of their own, unless they must lie in their outputs. `placing` only
 /// decides which overlaps save bytes; the problem itself still has alignment 1 and no padding.
 ///
-/// If a required overwrite or gather is impossible with whole chunks, chunks are split into runs of bytes.
+/// If a required overwrite or gather is impossible with whole chunks, chunks are split into runs of bytes; if it is
+/// still impossible, views that stand in its way are copied.
 pub(crate) fn lower_apart(
+    sequence: &OpSequence,
+    options: LoweringOptions,
+    placing: Placing,
+    grain: Grain,
+) -> Result<Lowered, SequenceError> {
+    let lower = |sequence: &OpSequence| lower_with_views(sequence, options, placing, grain);
+    let (lowered, copied) = copies::lower(sequence, options, lower)?;
+    Ok(Lowered { copied, ..lowered })
+}
+
+/// As [`lower_apart`], without copies of views.
+fn lower_with_views(
     sequence: &OpSequence,
     options: LoweringOptions,
     placing: Placing,
@@ -184,7 +200,7 @@ pub(crate) fn lower_apart(
     }
 }
 
-/// As [`lower_apart`], with this grain alone.
+/// As [`lower_with_views`], with this grain alone.
 fn lower_in(
     sequence: &OpSequence,
     options: LoweringOptions,
@@ -323,5 +339,5 @@ fn build(
         }
         _ => SequenceError::TooManyTensors,
     })?;
-    Ok(Lowered { problem, places, refused: links.refused, runs })
+    Ok(Lowered { problem, places, refused: links.refused, runs, copied: Vec::new() })
 }

@@ -116,10 +116,7 @@ pub(crate) fn has_rival_outputs(sequence: &OpSequence, options: LoweringOptions)
 ///   bytes in another way; or
 /// - if two outputs of one operator may be written over different bytes of one tensor.
 pub(crate) fn has_untried(sequence: &OpSequence, options: LoweringOptions) -> bool {
-    let dependency = |tensor: TensorId| match &sequence.tensor(tensor).origin {
-        Origin::Output { dependency, .. } => dependency,
-        Origin::Input | Origin::Weight => &Dependency::Fresh,
-    };
+    let dependency = |tensor: TensorId| sequence.dependency(tensor);
     let is_view = |tensor: TensorId| matches!(dependency(tensor), Dependency::Reads { .. });
     let may_gather = may_gather(sequence, options);
     if may_gather && overwrites_a_relative(sequence)
@@ -151,7 +148,7 @@ pub(super) struct Target {
 }
 
 /// The bytes that outputs of an operator may be written over, by root.
-fn targets(
+pub(super) fn targets(
     sequence: &OpSequence,
     operator: &OperatorNode,
     options: LoweringOptions,

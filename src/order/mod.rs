@@ -105,7 +105,8 @@ pub struct Reordered {
     pub given_peak: Bytes,
     /// A lower bound in bytes for every order. 0 if there is none, which happens if outputs may begin below their
     /// inputs and either the distances are not multiples of the alignment, or some tensors are gathered or used in
-    /// parts; and if two outputs of an operator may be written over one input, and one of them over another one, too.
+    /// parts; if two outputs of an operator may be written over one input, and one of them over another one, too; and
+    /// if a view of a whole tensor is a copy in the given order because of a required overwrite.
     pub lower_bound: Bytes,
     /// The fewest operators that must be moved to turn the given order into this one.
     pub moved: usize,
@@ -158,11 +159,15 @@ pub(crate) fn reorder(
         || !is_shared && distances.all(|below| below.is_multiple_of(placing.alignment));
     // The model gives each output the first input that it may be written over.
     let is_bounded = is_bounded && !has_rival_outputs(sequence, options.lowering);
-    let graph = if is_shared && !has_overlaps {
-        value_graph(sequence, options.lowering, placing)
+    let (graph, has_copies) = if is_shared && !has_overlaps {
+        (value_graph(sequence, options.lowering, placing), false)
     } else {
-        chunk_graph(sequence, options.lowering)?.counted(placing)
+        let graph = chunk_graph(sequence, options.lowering)?;
+        let has_copies = graph.has_copies;
+        (graph.counted(placing), has_copies)
     };
+    // Copies of other views may need less.
+    let is_bounded = is_bounded && !has_copies;
     let model = Model::of(&graph, &sequence.predecessors());
     let mut effort = effort(&options.limits, options.observer);
     let found = joins::best_order(&model, &mut effort);

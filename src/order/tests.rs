@@ -120,6 +120,9 @@ fn graph(
     let alignment = if random.ratio(1, 4)? { 4 } else { 1 };
     let (Ok(sequence),) = (sequence.build(),) else { return Ok(None) };
     let Ok(graph) = chunk_graph(&sequence, options) else { return Ok(None) };
+    if graph.has_copies {
+        return Ok(None);
+    }
     let placing = Placing { alignment, padding };
     let model = Model::of(&graph.counted(placing), &sequence.predecessors());
     let given = (0..u32::try_from(operators).unwrap()).collect();
@@ -136,10 +139,11 @@ fn graph(
     Ok(Some(model))
 }
 
-/// Returns the bound of a plan, if the sequence can be lowered.
+/// Returns the bound of a plan, if the sequence can be lowered with all views.
 fn planned(sequence: &OpSequence, options: LoweringOptions, placing: Placing) -> Option<Bytes> {
-    let problem = lower_apart(sequence, options, placing, Grain::Chunks).ok()?.problem;
-    let aligned = problem.with_alignment(placing.alignment).unwrap();
+    let lowered = lower_apart(sequence, options, placing, Grain::Chunks).ok()?;
+    let lowered = Some(lowered).filter(|lowered| lowered.copied.is_empty())?;
+    let aligned = lowered.problem.with_alignment(placing.alignment).unwrap();
     Some(aligned.with_padding(placing.padding).unwrap().lower_bound())
 }
 

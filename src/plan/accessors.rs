@@ -155,9 +155,9 @@ impl Plan {
         reserved.map(|(_, bytes)| bytes.clone())
     }
 
-    /// The copies that make the pool smaller, in the order of their operators: views and gathered inputs that the plan
-    /// copies to memory of their own. Each is an output, the input that it could share bytes with, and the number of
-    /// bytes that are copied.
+    /// The copies that make the pool smaller, or that a required overwrite needs: views and gathered inputs that the
+    /// plan copies to memory of their own. Each is an output, the input that it could share bytes with, and the number
+    /// of bytes that are copied.
     #[must_use]
     pub fn copies(&self) -> impl ExactSizeIterator<Item = (&str, &str, Bytes)> {
         self.copies.list.iter().map(|copy| (&*copy.output, &*copy.input, copy.size))

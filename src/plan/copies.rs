@@ -1,9 +1,12 @@
-//! The copies that make a pool smaller.
+//! The copies that make a pool smaller, or that a required overwrite needs.
 
-use crate::{Bytes, Plan};
+use crate::{
+    Bytes, Plan,
+    sequence::{Dependency, OpSequence, Tie},
+};
 
-/// Bytes that an operator copies although its output could share them with an input, because that makes the pool
-/// smaller: a view, or a gathered input.
+/// Bytes that an operator copies although its output could share them with an input: a view, or a gathered input. That
+/// makes the pool smaller, or a required overwrite would destroy the bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(
     feature = "serde",
@@ -17,7 +20,21 @@ pub(crate) struct PlannedCopy {
     pub(crate) size: Bytes,
 }
 
-/// What a plan copies to make its pool smaller.
+impl PlannedCopy {
+    /// The copy that giving up a tie causes, if any.
+    pub(crate) fn of(sequence: &OpSequence, tie: Tie) -> Option<Self> {
+        let (output, input) =
+            (sequence.tensor(tie.output), sequence.tensor(sequence.input_of(tie)));
+        let size = match sequence.dependency(tie.output) {
+            Dependency::Reads { .. } => output.size?,
+            Dependency::Gathers(_) => input.size?,
+            Dependency::Overwrites(_) | Dependency::Fresh => return None,
+        };
+        Some(Self { output: output.name.clone(), input: input.name.clone(), size })
+    }
+}
+
+/// What a plan copies, and the bytes by which that makes its pool smaller.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(
     feature = "serde",
@@ -42,10 +59,10 @@ impl PlannedCopies {
 }
 
 impl Plan {
-    /// States what the plan copies, and what it saves.
-    pub(crate) fn with_copies(self, list: Vec<PlannedCopy>, saved: Bytes) -> Self {
-        let copies =
-            if list.is_empty() { PlannedCopies::default() } else { PlannedCopies { list, saved } };
-        Self { copies, ..self }
+    /// States what else the plan copies, and what all copies save.
+    pub(crate) fn with_copies(mut self, more: Vec<PlannedCopy>, saved: Bytes) -> Self {
+        self.copies.list.extend(more);
+        self.copies.saved = if self.copies.list.is_empty() { 0 } else { saved };
+        self
     }
 }

@@ -78,7 +78,7 @@ pub(crate) struct PlanFile {
     /// Format 2: steps in which chunks need only some of their bytes, or none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     windows: Vec<WindowEntry>,
-    /// The copies that make the pool smaller; omitted if there are none.
+    /// The copies that make the pool smaller, or that a required overwrite needs; omitted if there are none.
     #[serde(default, skip_serializing_if = "PlannedCopies::is_empty")]
     pub copies: PlannedCopies,
     /// Format 2: the ids of the chunks whose places the problem gives.

@@ -38,7 +38,7 @@ impl Memories {
         if pools.is_empty() && pins.is_empty() {
             return Ok(lowered);
         }
-        let Lowered { problem, places, refused, runs } = lowered;
+        let Lowered { problem, places, refused, runs, copied } = lowered;
         if problem.all_constraints().has_pools && !pools.is_empty() {
             return Err(PlanError::PoolsTwice);
         }
@@ -87,7 +87,7 @@ impl Memories {
         for (chunk, pool, offset) in pinned {
             builder.pin(chunk, pool, offset);
         }
-        Ok(Lowered { problem: builder.finish()?, places, refused, runs })
+        Ok(Lowered { problem: builder.finish()?, places, refused, runs, copied })
     }
 }
 

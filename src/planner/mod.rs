@@ -32,7 +32,7 @@ use crate::{
     Bytes, InputRef, Limits, Observer, OpSequence, Plan, PlanError, PlannedChunk, Problem,
     ProblemError, Progress, SequenceError, Strategy,
     lower::{self, Grain, Lowered, LoweringOptions, Placing, lower_apart},
-    plan::{Layout, PlannedBody, Scope},
+    plan::{Layout, PlannedBody, PlannedCopy, Scope},
     planner::{
         bodies::Flattened,
         choices::{Choices, Source},
@@ -96,6 +96,9 @@ impl Prepared<'_> {
         let copies_all = lowering.gathers && !strategy.supports_parts();
         let is_least = !copies_all || !input.has_gathers();
         let proven_optimal = plan.proven_optimal && is_least;
+        let of_views = lowered.copied.iter();
+        let copies = of_views.filter_map(|&tie| PlannedCopy::of(input.sequence()?, tie)).collect();
+        let plan = plan.with_copies(copies, 0);
         Plan { bodies: self.bodies.clone(), proven_optimal, scope, ..plan }
     }
 
@@ -490,14 +493,15 @@ impl<'a> Planner<'a> {
         bodies: Vec<PlannedBody>,
     ) -> Result<Prepared<'a>, PlanError> {
         let start = Instant::now();
-        let Lowered { problem, places, refused, runs } = self.memories.constrain(input, lowered)?;
+        let lowered = self.memories.constrain(input, lowered)?;
+        let problem = lowered.problem;
         let alignment = self.alignment.unwrap_or(problem.alignment());
         let padding = self.padding.unwrap_or(problem.padding());
         let problem = problem
             .with_alignment(alignment)
             .and_then(|problem| problem.with_padding(padding))
             .map_err(|error| of_operator(flat, error))?;
-        let lowered = Lowered { problem, places, refused, runs };
+        let lowered = Lowered { problem, ..lowered };
         let gathers = self.lowering.gathers && self.strategy.supports_parts() && flat.has_gathers();
         let (gathered, is_partial) = gathers.then(|| flat.gather(lowered.clone())).unzip();
         let parts = |lowered: &Lowered| lowered.problem.parts().len();

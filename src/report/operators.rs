@@ -168,7 +168,14 @@ fn place(
                 ) => a == b,
                 _ => false,
             };
-            if shared { Place::View } else { Place::New("views get memory of their own") }
+            let is_copied = || lowered.copied.iter().any(|tie| tie.output == output);
+            match shared {
+                true => Place::View,
+                false if is_copied() => {
+                    Place::New("a required overwrite would destroy the bytes of the view")
+                }
+                false => Place::New("views get memory of their own"),
+            }
         }
         (Dependency::Overwrites(_), LoweredPlace::Supplied { .. }) => Place::Overwriter,
         (Dependency::Overwrites(_), LoweredPlace::Chunk { chunk, .. }) => {

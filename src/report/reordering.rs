@@ -19,8 +19,8 @@ use crate::{
 const SHOWN: usize = 6;
 
 /// The remark where there is no lower bound over all orders.
-const NO_BOUND: &str =
-    "no bound is counted where outputs may begin below inputs or compete for one";
+const NO_BOUND: &str = "no bound is counted where outputs may begin below inputs or compete for \
+                        one, or where an update makes a view a copy";
 
 /// The width of a label.
 const LABEL: usize = 16;

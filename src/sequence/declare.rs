@@ -127,9 +127,10 @@ impl Output {
         self
     }
 
-    /// Lets the output be a view of the whole input, such as a reshape. A planner may make it a copy instead,
-    /// where that makes the pool smaller, unless the view is [required](Self::required). A view cannot also
-    /// overwrite or gather.
+    /// Lets the output be a view of the whole input, such as a reshape. Unless the view is
+    /// [required](Self::required), a planner may make it a copy instead: where that makes the pool smaller, or where
+    /// a required overwrite would destroy bytes of the view that are still read. A view cannot also overwrite or
+    /// gather.
     #[must_use]
     pub fn reads(self, input: impl Into<Box<str>>) -> Self {
         self.reads_at(input, 0)

@@ -12,6 +12,24 @@ pub(crate) struct Tie {
 }
 
 impl OpSequence {
+    /// The dependency of an output; that of a supplied tensor is `Fresh`.
+    pub(crate) fn dependency(&self, output: TensorId) -> &Dependency<TensorId> {
+        match &self.tensor(output).origin {
+            Origin::Output { dependency, .. } => dependency,
+            Origin::Input | Origin::Weight => &Dependency::Fresh,
+        }
+    }
+
+    /// The input that a tie binds.
+    pub(crate) fn input_of(&self, tie: Tie) -> TensorId {
+        match self.dependency(tie.output) {
+            Dependency::Reads { input, .. } => *input,
+            Dependency::Overwrites(overwrites) => overwrites[tie.place].input,
+            Dependency::Gathers(gathers) => gathers[tie.place].input,
+            Dependency::Fresh => tie.output,
+        }
+    }
+
     /// The same sequence without some ties.
     pub(crate) fn without(&self, given_up: &[Tie]) -> Self {
         let mut given_up = given_up.to_vec();

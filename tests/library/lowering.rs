@@ -381,15 +381,19 @@ fn refusal(declare: impl FnOnce(&mut SequenceBuilder)) -> String {
 }
 
 #[rstest]
-#[case::in_the_pool(|s: &mut SequenceBuilder| add(&[("v", 0, 32), ("w", 16, 48)], Output::new("y", 32).updates("w", 0))(s),
-    "operator 'add': 'y' must overwrite 'w', but the operator also uses 'v', which shares some of those bytes")]
+#[case::in_the_pool(|s: &mut SequenceBuilder| {
+    s.operator(operator("p", &[], [Output::new("x", 48)]))
+        .operator(operator("low", &["x"], [Output::new("v", 32).reads("x").required()]))
+        .operator(operator("high", &["x"], [Output::new("w", 32).reads_at("x", 16)]))
+        .operator(operator("add", &["v", "w"], [Output::new("y", 32).updates("w", 0)]));
+}, "operator 'add': 'y' must overwrite 'w', but the operator also uses 'v', which shares some of those bytes")]
 #[case::outside(|s: &mut SequenceBuilder| {
     s.weight("state", None)
-        .operator(operator("split", &["state"], [Output::new("v", 8).reads_at("state", 4)]))
+        .operator(operator("split", &["state"], [Output::new("v", 8).reads_at("state", 4).required()]))
         .operator(operator("step", &["state", "v"], [Output::new("new", 8).updates("state", 0)]));
 }, "operator 'step': 'new' must overwrite 'state', but the operator also uses 'v', which shares some of those bytes")]
 #[case::a_view_put_out(|s: &mut SequenceBuilder| {
-    let outputs = [Output::new("old", 8).reads("state"), Output::new("new", 8).updates("state", 0)];
+    let outputs = [Output::new("old", 8).reads("state").required(), Output::new("new", 8).updates("state", 0)];
     s.weight("state", Some(8)).operator(operator("step", &["state"], outputs));
 }, "operator 'step': 'new' must overwrite 'state', but the operator also uses 'old', which shares some of those bytes")]
 #[case::a_later_reader(|s: &mut SequenceBuilder| {

@@ -1,7 +1,7 @@
 //! Required views and gathered inputs: no plan copies them.
 
 use memplan::{
-    OpSequence, Operator, Output, Plan, PlanError, Planner, SequenceError, Strategy,
+    Limits, OpSequence, Operator, Output, Plan, PlanError, Planner, SequenceError, Strategy,
     lower::{LoweringOptions, lower},
     problem::RejectReason,
     sequence::SequenceBuilder,
@@ -9,6 +9,8 @@ use memplan::{
 };
 use rstest::rstest;
 use serde_json::json;
+
+use crate::common::{longer, properties::all_options, random::random_sequence};
 
 /// An operator with one output that reads its inputs.
 fn operator(sequence: &mut SequenceBuilder, inputs: &[&str], output: Output) {
@@ -178,4 +180,149 @@ fn what_is_required_of_parts_is_lowered_byte_by_byte() {
     assert!(reordered.is_ok(), "{reordered:?}");
     let error = Planner::new().strategy(Strategy::Pushdown).plan(&sequence).unwrap_err();
     assert!(matches!(error, PlanError::Unsupported { .. }), "{error}");
+}
+
+/// A state `s` of 64 bytes that `update` replaces by `t`, and views of the old state that are read later.
+fn updated(views: &[(&str, Output)], late: &[&str]) -> SequenceBuilder {
+    let mut sequence = OpSequence::builder();
+    sequence.input("s", 64).input("x", 8);
+    for (input, view) in views {
+        operator(&mut sequence, &[input], view.clone());
+    }
+    operator(&mut sequence, &["s", "x"], Output::new("t", 64).updates("s", 0));
+    operator(&mut sequence, late, Output::new("y0", 8));
+    // More operators than are worth trying all choices.
+    for at in 0..100 {
+        let (old, new) = (format!("y{at}"), format!("y{}", at + 1));
+        operator(&mut sequence, &[&old], Output::new(new, 8));
+    }
+    sequence
+}
+
+/// Whatever the strategy and wherever the state lies.
+fn is_planned_with_copies(sequence: &OpSequence, copies: &[&str]) {
+    for in_pool in [true, false] {
+        let lowering = LoweringOptions::default().inputs_in_pool(in_pool);
+        for strategy in [Strategy::Best, Strategy::Optimal, Strategy::FirstFit, Strategy::Naive] {
+            let planner = Planner::new().strategy(strategy).lowering(lowering);
+            let plan = planner.plan(sequence).unwrap();
+            let copied: Vec<&str> = plan.copies().map(|(output, ..)| output).collect();
+            assert_eq!(copied, copies, "{strategy}");
+            assert_eq!((verify(sequence, &plan), execute(sequence, &plan)), (vec![], vec![]));
+        }
+        lower(sequence, lowering).unwrap();
+    }
+}
+
+#[rstest]
+#[case::that_is_read_later(&[("s", Output::new("v", 8).reads("s"))], &["v"], &["v"])]
+#[case::that_is_read_with_the_new_state(&[("s", Output::new("v", 64).reads("s"))], &["v", "t"], &["v"])]
+#[case::through_which_others_are_read(
+    &[
+        ("s", Output::new("v", 64).reads("s")),
+        ("v", Output::new("a", 64).reads("v")),
+        ("v", Output::new("b", 64).reads("v")),
+    ],
+    &["a", "b"],
+    &["v"]
+)]
+#[case::if_it_is_the_smallest(
+    &[("s", Output::new("v", 64).reads("s")), ("v", Output::new("a", 8).reads_at("v", 8))],
+    &["a"],
+    &["a"]
+)]
+#[case::if_others_cannot_be_copied(
+    &[
+        ("s", Output::new("v", 64).reads("s")),
+        ("v", Output::new("a", 8).reads_at("v", 8).required()),
+    ],
+    &["a"],
+    &["v"]
+)]
+#[case::only_of_bytes_that_are_read(
+    &[
+        ("s", Output::new("v", 64).reads("s")),
+        ("v", Output::new("a", 8).reads("v")),
+        ("v", Output::new("b", 8).reads_at("v", 8)),
+    ],
+    &["b"],
+    &["b"]
+)]
+fn a_view_is_copied_before_an_update(
+    #[case] views: &[(&str, Output)],
+    #[case] late: &[&str],
+    #[case] copies: &[&str],
+) {
+    is_planned_with_copies(&updated(views, late).build().unwrap(), copies);
+}
+
+#[test]
+fn a_view_that_is_returned_is_copied_before_an_update() {
+    let view = [("s", Output::new("v", 8).reads("s"))];
+    let sequence = updated(&view, &["x"]).output("v").build().unwrap();
+    is_planned_with_copies(&sequence, &["v"]);
+}
+
+/// The operator reads bytes that it overwrites, except those that it has at the same place.
+#[rstest]
+#[case::of_other_bytes(0, &["v"])]
+#[case::of_the_same_bytes(8, &[])]
+fn a_view_that_the_update_reads_is_copied(#[case] offset: u64, #[case] copies: &[&str]) {
+    let mut sequence = OpSequence::builder();
+    sequence.input("s", 64).input("x", 8);
+    operator(&mut sequence, &["s"], Output::new("v", 12).reads_at("s", offset));
+    operator(&mut sequence, &["s", "v"], Output::new("t", 12).updates("s", 8));
+    is_planned_with_copies(&sequence.build().unwrap(), copies);
+}
+
+#[test]
+fn a_view_is_copied_before_an_update_on_another_stream() {
+    for waits in [true, false] {
+        let on = |name: &str, stream| Operator::new(name).on_stream(stream);
+        let mut sequence = OpSequence::builder();
+        sequence.input("s", 64);
+        sequence.operator(on("view", 0).inputs(["s"]).output(Output::new("v", 64).reads("s")));
+        sequence.operator(on("read", 1).inputs(["v"]).output(Output::new("y", 8)));
+        let update = on("update", 0).inputs(["s"]).output(Output::new("t", 64).updates("s", 0));
+        sequence.operator(if waits { update.after("read") } else { update });
+        is_planned_with_copies(&sequence.build().unwrap(), if waits { &[] } else { &["v"] });
+    }
+}
+
+/// An update is an error only where copies do not help.
+#[rstest]
+#[case::of_a_required_view(Output::new("v", 8).reads("s").required(), &["v"])]
+#[case::of_the_state(Output::new("v", 8).reads("s"), &["s"])]
+fn an_update_that_destroys_what_is_read_is_refused(#[case] view: Output, #[case] late: &[&str]) {
+    let sequence = updated(&[("s", view)], late).build().unwrap();
+    for strategy in [Strategy::Best, Strategy::FirstFit] {
+        let error = Planner::new().strategy(strategy).plan(&sequence).unwrap_err();
+        let is_expected = matches!(
+            error,
+            PlanError::Sequence(SequenceError::RequiredOverwrite {
+                reason: RejectReason::NotLastReader,
+                ..
+            })
+        );
+        assert!(is_expected, "{error}");
+    }
+}
+
+/// The search over choices finds no plan of a random sequence that a single lowering does not.
+#[test]
+fn one_lowering_plans_what_choices_plan() {
+    let limits = Limits::default().nodes(1);
+    arbtest::arbtest(|random| {
+        let Ok(sequence) = random_sequence(random, 10)? else { return Ok(()) };
+        for lowering in all_options() {
+            let planner = Planner::new().lowering(lowering).limits(limits);
+            let first_fit = planner.clone().strategy(Strategy::FirstFit).plan(&sequence);
+            if let Err(error) = first_fit {
+                let plan = planner.plan(&sequence);
+                assert!(plan.is_err(), "{error}");
+            }
+        }
+        Ok(())
+    })
+    .budget_ms(500 * longer());
 }

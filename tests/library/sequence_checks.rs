@@ -98,7 +98,7 @@ fn is_refused(#[case] declare: Declare, #[case] message: &str) {
     "operator 'b': 'y' must overwrite 'x', but a later operator reads that chunk; update it after that operator, or let that operator read a copy")]
 #[case::required_over_a_view_read_later(
     |s: &mut SequenceBuilder| { s.operator(operator("a", &[], Output::new("x", 4)))
-           .operator(operator("v", &["x"], Output::new("w", 2).reads_at("x", 2)))
+           .operator(operator("v", &["x"], Output::new("w", 2).reads_at("x", 2).required()))
            .operator(operator("b", &["x"], Output::new("y", 4).updates("x", 0)))
            .operator(operator("c", &["w", "y"], Output::new("z", 4))); },
     "operator 'b': 'y' must overwrite 'x', but a later operator reads that chunk; update it after that operator, or let that operator read a copy")]

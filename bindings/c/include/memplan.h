@@ -185,7 +185,8 @@ typedef enum {
  */
 typedef enum {
     /*
-     It may be a view of the input. Where that makes the pool smaller, it is a copy instead.
+     It may be a view of the input. Where that makes the pool smaller, or where an update would destroy its bytes, it is
+     a copy instead.
      */
     MEMPLAN_DEPENDENCY_KIND_READS = 0,
     /*

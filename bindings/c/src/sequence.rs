@@ -18,7 +18,8 @@ pub const UNKNOWN_SIZE: u64 = u64::MAX;
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DependencyKind {
-    /// It may be a view of the input. Where that makes the pool smaller, it is a copy instead.
+    /// It may be a view of the input. Where that makes the pool smaller, or where an update would destroy its bytes, it is
+    /// a copy instead.
     Reads = 0,
     /// It may be written over the input.
     Overwrites = 1,

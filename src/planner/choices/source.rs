@@ -11,7 +11,7 @@ use crate::{
     plan::PlannedCopy,
     planner::{Prepared, bodies::Flattened},
     problem::constraints::Pool,
-    sequence::{Dependency, OpSequence, Origin, TensorId, Tie},
+    sequence::{OpSequence, Tie},
 };
 
 /// A tie between two tensors, or between two chunks of a problem: the place of an optional request, or of an optional
@@ -194,22 +194,14 @@ impl<'a> Source<'a> {
             }
             _ => return None,
         };
-        let tensor = |tensor: TensorId| sequence.tensor(tensor);
-        let (output, input) = (tensor(tie.output), tensor(input(sequence, tie)));
-        let size = match dependency(sequence, tie) {
-            Dependency::Reads { .. } => output.size,
-            Dependency::Gathers(_) => input.size,
-            Dependency::Overwrites(_) | Dependency::Fresh => None,
-        };
-        let (output, input) = (output.name.clone(), input.name.clone());
-        Some(PlannedCopy { output, input, size: size? })
+        PlannedCopy::of(sequence, tie)
     }
 
     /// Returns whether one of the two tied tensors or chunks is alive at the peak of a trial.
     pub(super) fn is_at_peak(self, tied: Tied, trial: &Prepared<'_>) -> bool {
         match (self, tied) {
             (Self::Sequence(sequence, _), Tied::Tensors(tie)) => {
-                let mut tensors = [tie.output, input(sequence, tie)].into_iter();
+                let mut tensors = [tie.output, sequence.input_of(tie)].into_iter();
                 tensors.any(|tensor| {
                     trial.place(tensor).chunk().is_some_and(|(chunk, _)| trial.is_at_peak(chunk))
                 })
@@ -234,21 +226,4 @@ fn without(flat: &Flattened<'_>, given_up: &[Tied]) -> OpSequence {
         Tied::Chunks(_) | Tied::Part(_) => None,
     });
     flat.sequence.without(&ties.collect::<Vec<_>>())
-}
-
-fn dependency(sequence: &OpSequence, tie: Tie) -> &Dependency<TensorId> {
-    match &sequence.tensor(tie.output).origin {
-        Origin::Output { dependency, .. } => dependency,
-        Origin::Input | Origin::Weight => &Dependency::Fresh,
-    }
-}
-
-/// The input that a tie binds.
-fn input(sequence: &OpSequence, tie: Tie) -> TensorId {
-    match dependency(sequence, tie) {
-        Dependency::Reads { input, .. } => *input,
-        Dependency::Overwrites(overwrites) => overwrites[tie.place].input,
-        Dependency::Gathers(gathers) => gathers[tie.place].input,
-        Dependency::Fresh => tie.output,
-    }
 }

@@ -1,0 +1,113 @@
+//! Views that cannot be views: a required overwrite destroys their bytes while they are still needed, so they are
+//! copied before it.
+
+use std::collections::HashMap;
+
+use crate::{
+    SequenceError,
+    lower::{
+        LoweringOptions, clocks,
+        place::views_with_updates,
+        ties::{Target, targets},
+    },
+    sequence::{Dependency, OpSequence, TensorId, Tie},
+};
+
+/// A required overwrite of bytes of a tensor.
+struct Update {
+    step: usize,
+    target: Target,
+}
+
+/// Lowers a sequence with all views or, if a required overwrite makes that impossible, with copies of some. Also
+/// returns the copied views.
+pub(super) fn lower<T>(
+    sequence: &OpSequence,
+    options: LoweringOptions,
+    lower: impl Fn(&OpSequence) -> Result<T, SequenceError>,
+) -> Result<(T, Vec<Tie>), SequenceError> {
+    let error = match lower(sequence) {
+        Ok(lowered) => return Ok((lowered, Vec::new())),
+        Err(error) => error,
+    };
+    let copied = needed(sequence, options);
+    if copied.is_empty() {
+        return Err(error);
+    }
+    lower(&sequence.without(&copied)).map(|lowered| (lowered, copied)).map_err(|_| error)
+}
+
+/// The views to copy so that required overwrites destroy nothing that is still needed, as far as copies can achieve
+/// that. Of several views that lead to the same bytes, the smallest is copied, and the first of equal ones.
+fn needed(sequence: &OpSequence, options: LoweringOptions) -> Vec<Tie> {
+    let mut updates: HashMap<TensorId, Vec<Update>> = HashMap::new();
+    let required = options.inplace(false);
+    for (step, operator) in sequence.operators().iter().enumerate() {
+        for target in targets(sequence, operator, required) {
+            updates.entry(target.root).or_default().push(Update { step, target });
+        }
+    }
+    if !options.views || updates.is_empty() {
+        return Vec::new();
+    }
+    let size = |tensor: TensorId| sequence.tensor(tensor).size.unwrap_or(0);
+    let producer = |tensor: TensorId| sequence.tensor(tensor).producer();
+    let is_updated = views_with_updates(sequence);
+    let clocks = clocks::operators(sequence);
+    let uses = uses(sequence);
+    let mut is_copied = vec![false; sequence.tensors().len()];
+    let mut copied = Vec::new();
+    let outputs = sequence.operators().iter().flat_map(|operator| &operator.outputs);
+    for &view in outputs.filter(|&&output| size(output) > 0 && !is_updated[output.index()]) {
+        // The views from this one to the tensor whose bytes they show.
+        let (mut chain, mut root, mut low) = (Vec::new(), view, 0);
+        while let Dependency::Reads { input, offset, required } = sequence.dependency(root)
+            && !is_copied[root.index()]
+        {
+            chain.push((root, *required));
+            (root, low) = (*input, offset.saturating_add(low));
+        }
+        let bytes = low..size(view).saturating_add(low);
+        let is_destroyed = |update: &&Update| {
+            let written = &update.target.bytes;
+            let is_needed = |&used: &usize| {
+                if used == update.step {
+                    *written != bytes || producer(view) == Some(used)
+                } else {
+                    used == sequence.operators().len() || !clocks.is_before(used, update.step)
+                }
+            };
+            written.start < bytes.end
+                && bytes.start < written.end
+                && uses[view.index()].iter().any(is_needed)
+        };
+        for update in updates.get(&root).into_iter().flatten().filter(is_destroyed) {
+            let is_in_time = |step| step == update.step || clocks.is_before(step, update.step);
+            // The last one is next to the root.
+            let copies = chain.iter().rev().filter(|&&(view, is_required)| {
+                let is_held = is_required || is_updated[view.index()];
+                !is_held && producer(view).is_some_and(is_in_time)
+            });
+            if let Some(&(copy, _)) = copies.min_by_key(|&&(view, _)| size(view)) {
+                is_copied[copy.index()] = true;
+                copied.push(Tie { output: copy, place: 0 });
+                break;
+            }
+        }
+    }
+    copied
+}
+
+/// By tensor: the steps that use its bytes, and the step after the last one if it is a graph output.
+fn uses(sequence: &OpSequence) -> Vec<Vec<usize>> {
+    let mut uses = vec![Vec::new(); sequence.tensors().len()];
+    for (step, operator) in sequence.operators().iter().enumerate() {
+        for (tensor, _) in sequence.used_tensors(operator, |_, _| true) {
+            uses[tensor.index()].push(step);
+        }
+    }
+    for output in sequence.outputs() {
+        uses[output.index()].push(sequence.operators().len());
+    }
+    uses
+}
