@@ -1,8 +1,8 @@
 //! Runs of bytes, each with the end of its uses.
 
-use std::{collections::BTreeMap, ops::Range};
+use std::{collections::BTreeMap, mem, ops::Range};
 
-use crate::Bytes;
+use crate::{Bytes, sets::distinct};
 
 /// Bytes that are used as one, and the last step that uses them.
 pub(super) type Run = (Range<Bytes>, usize);
@@ -55,6 +55,24 @@ pub(super) fn runs_on_streams<'u, K: PartialEq>(
     runs
 }
 
+/// Splits runs of bytes at these places.
+pub(super) fn cut<K: Clone>(
+    runs: Vec<(Range<Bytes>, K)>,
+    cuts: impl Iterator<Item = Bytes>,
+) -> Vec<(Range<Bytes>, K)> {
+    let cuts = distinct(cuts);
+    if cuts.is_empty() {
+        return runs;
+    }
+    let cut = |(bytes, end): (Range<Bytes>, K)| {
+        let first = cuts.partition_point(|&at| at <= bytes.start);
+        let inside = cuts[first..].iter().copied().take_while(move |&at| at < bytes.end);
+        let mut from = bytes.start;
+        inside.chain([bytes.end]).map(move |to| (mem::replace(&mut from, to)..to, end.clone()))
+    };
+    runs.into_iter().flat_map(cut).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use rstest::rstest;
@@ -70,6 +88,16 @@ mod tests {
     #[case::with_a_gap(&[(1..2, 1), (5..6, 1)], &[(1..2, 1), (5..6, 1)])]
     fn bytes_are_split_where_the_last_use_changes(#[case] uses: &[Run], #[case] expected: &[Run]) {
         assert_eq!(runs(uses), expected);
+    }
+
+    #[rstest]
+    #[case::nowhere(&[], &[0..4, 4..8])]
+    #[case::inside(&[6, 2, 2], &[0..2, 2..4, 4..6, 6..8])]
+    #[case::at_ends(&[0, 4, 8, 9], &[0..4, 4..8])]
+    fn runs_are_cut(#[case] cuts: &[Bytes], #[case] expected: &[Range<Bytes>]) {
+        let runs = cut(vec![(0..4, 1), (4..8, 2)], cuts.iter().copied());
+        assert_eq!(runs.iter().map(|(bytes, _)| bytes.clone()).collect::<Vec<_>>(), expected);
+        assert!(runs.iter().all(|(bytes, end)| *end == if bytes.end <= 4 { 1 } else { 2 }));
     }
 
     /// Even steps run on one stream, odd ones on another.

@@ -14,11 +14,11 @@ use crate::{
         LoweringOptions, Placing,
         content::{pieces::Piece, values::Values},
         graph::{CountedGraph, CountedRequest, GraphChunk},
+        runs::cut,
         ties::divided_bytes,
     },
     problem::ChunkId,
     sequence::{OpSequence, Origin, TensorId},
-    sets::distinct,
 };
 
 /// The values of a sequence, without overlaps.
@@ -34,7 +34,11 @@ pub(crate) fn value_graph(
     let cuts = cuts(&values);
     for (value, uses) in uses(sequence, &values).into_iter().enumerate() {
         let mut of_value = Vec::new();
-        let split = cut(split(&uses), cuts.get(&value).map_or(&[], Vec::as_slice));
+        let of_uses = uses.iter().flat_map(|(bytes, _)| [bytes.start, bytes.end]);
+        let may_be_apart = placing.alignment > 1 && values.is_exact(value);
+        let of_uses = of_uses.filter(|_| may_be_apart);
+        let cuts = of_uses.chain(cuts.get(&value).into_iter().flatten().copied());
+        let split = cut(split(&uses), cuts);
         // Runs of one value may share a cell of the alignment.
         let is_single = split.len() < 2;
         graph.is_exact &= placing.alignment == 1 || is_single && !values.is_exact(value);
@@ -103,17 +107,6 @@ fn cuts(values: &Values<'_>) -> HashMap<usize, Vec<Bytes>> {
         }
     }
     cuts
-}
-
-/// Splits runs of bytes at these places.
-fn cut(runs: Vec<(Range<Bytes>, Vec<usize>)>, cuts: &[Bytes]) -> Vec<(Range<Bytes>, Vec<usize>)> {
-    let cut = |(bytes, users): (Range<Bytes>, Vec<usize>)| {
-        let inside = cuts.iter().copied().filter(|at| bytes.contains(at));
-        let places = distinct(inside.chain([bytes.start, bytes.end]));
-        let runs: Vec<_> = places.windows(2).map(|of| (of[0]..of[1], users.clone())).collect();
-        runs
-    };
-    if cuts.is_empty() { runs } else { runs.into_iter().flat_map(cut).collect() }
 }
 
 /// Splits bytes where their users change.

@@ -11,7 +11,7 @@ use crate::{
         LoweringOptions, Placing,
         clocks::OperatorClocks,
         content::pieces::{Piece, PieceList, Pieces},
-        runs::{Run, runs},
+        runs::{Run, cut, runs},
     },
     sequence::{Dependency, OpSequence, OperatorNode, Origin, Overwrite, Tensor, TensorId},
     sets,
@@ -69,7 +69,8 @@ pub(super) struct Values<'a> {
     placing: Placing,
     pub(super) pieces: Pieces,
     pub(super) of: Vec<Value>,
-    /// By value: its runs of bytes with the last step that uses them.
+    /// By value: its runs of bytes with the last step that uses them. Those of a value whose bytes count one by one
+    /// end wherever a use begins or ends: copies may put them into different cells.
     pub(super) runs: Vec<Vec<Run>>,
 }
 
@@ -337,6 +338,12 @@ impl<'a> Values<'a> {
                 *sum = sum.plus(self.of_run(at, size));
             }
             let mut left = ends.values().copied().fold(Count::default(), Count::plus);
+            if value.is_exact {
+                // Copies of it may follow.
+                let change = &mut changes[written + 1];
+                *change = change.plus(left.minus(counted));
+                counted = left;
+            }
             for (last, gone) in ends {
                 left = left.minus(gone);
                 let change = &mut changes[(last + 1).min(steps + 1)];
@@ -420,8 +427,13 @@ impl Value {
         match (self.written, self.is_whole) {
             (None, _) => Vec::new(),
             (_, true) if self.uses.is_empty() => vec![whole],
-            (_, true) => runs(self.uses.iter().chain([&whole])),
-            (_, false) => runs(&self.uses),
+            (_, true) => self.cut(runs(self.uses.iter().chain([&whole]))),
+            (_, false) => self.cut(runs(&self.uses)),
         }
+    }
+
+    fn cut(&self, runs: Vec<Run>) -> Vec<Run> {
+        let places = self.uses.iter().flat_map(|(bytes, _)| [bytes.start, bytes.end]);
+        cut(runs, places.filter(|_| self.is_exact))
     }
 }
