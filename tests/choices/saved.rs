@@ -132,6 +132,7 @@ graphs! {
     gather_of_one_of_two: setting(1, true), pool(&[96]);
     gather_or_overwrite: setting(1, false), pool(&[48]);
     gathers_that_need_each_other: setting(1, false), pool(&[12]);
+    gather_that_aligns_a_part: setting(64, false), pool(&[64]);
     views_in_different_cells: setting(2, false), pool(&[8]);
     gathers_on_two_streams: setting(1, false), pool(&[48]);
     views_of_inputs_on_two_streams: setting(1, true), pool(&[4]);

@@ -67,13 +67,15 @@ impl<'a> Search<'a> {
                     return Ok(false);
                 }
                 let wanted = runs.map_or(Wanted::Any, Wanted::OtherRuns);
-                let Some(trial) = self.lower(&given_up, grain, wanted)? else { continue };
-                runs = Some(trial.runs());
-                is_proven &= !trial.may_accept_more();
-                is_proven &= self.attempt(&trial, &given_up, best)?;
-                if trial.is_partial
-                    && let Some(trial) = self.lower(&given_up, grain, Wanted::Gathered)?
-                {
+                let mut is_partial = runs.is_none();
+                if let Some(trial) = self.lower(&given_up, grain, wanted)? {
+                    runs = Some(trial.runs());
+                    is_partial = trial.is_partial;
+                    is_proven &= !trial.may_accept_more();
+                    is_proven &= self.attempt(&trial, &given_up, best)?;
+                }
+                // A chunk that cannot be aligned may still lie inside an output.
+                if is_partial && let Some(trial) = self.lower(&given_up, grain, Wanted::Gathered)? {
                     is_proven &= self.attempt(&trial, &given_up, best)?;
                 }
                 if self.choices.is_small(best, self.bound) {
