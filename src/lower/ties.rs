@@ -8,7 +8,7 @@ use crate::{
     Bytes,
     lower::{LoweringOptions, place},
     sequence::{Dependency, OpSequence, OperatorNode, Origin, Overwrite, TensorId, Tie},
-    sets::{find, join},
+    sets::{distinct, find, join},
 };
 
 /// The optional ties: those that lowering with these options may accept but need not, in the order of the operators.
@@ -94,7 +94,8 @@ pub(crate) fn has_shared_content(sequence: &OpSequence, options: LoweringOptions
     has_pieces(sequence, options) || has_parts(sequence, options)
 }
 
-/// Returns whether two outputs of an operator may be written over one tensor, and one of them over another one, too.
+/// Returns whether two outputs of an operator may be written over one tensor, and one of them over another one, too, or
+/// over a copy of the same bytes.
 pub(crate) fn has_rival_outputs(sequence: &OpSequence, options: LoweringOptions) -> bool {
     sequence.operators().iter().any(|operator| {
         let targets = targets(sequence, operator, options);
@@ -104,7 +105,14 @@ pub(crate) fn has_rival_outputs(sequence: &OpSequence, options: LoweringOptions)
             let first = outputs.partition_point(|&output| output < target.output);
             outputs.get(first + 1) == Some(&target.output)
         };
-        by_root(&targets).any(|group| group.iter().any(has_several))
+        let share_a_view = |group: &[Target]| {
+            let bytes = group.iter().map(|target| (target.bytes.start, target.bytes.end));
+            let bytes = distinct(bytes);
+            let is_shared =
+                bytes.len() < group.len() || bytes.windows(2).any(|pair| pair[1].0 < pair[0].1);
+            is_shared && group.iter().any(|target| target.is_of_view)
+        };
+        by_root(&targets).any(|group| group.iter().any(has_several) || share_a_view(group))
     })
 }
 
@@ -145,6 +153,8 @@ pub(super) struct Target {
     pub(super) root: TensorId,
     pub(super) bytes: Range<Bytes>,
     output: TensorId,
+    /// True if the output is written over a view of it.
+    is_of_view: bool,
 }
 
 /// The bytes that outputs of an operator may be written over, by root.
@@ -157,7 +167,8 @@ pub(super) fn targets(
         let (root, low) = place_in_root(sequence, overwrite.input);
         let low = low.saturating_add(overwrite.offset).saturating_sub(overwrite.below);
         let size = sequence.tensor(output).size.unwrap_or(0);
-        Target { root, bytes: low..low.saturating_add(size), output }
+        let is_of_view = root != overwrite.input;
+        Target { root, bytes: low..low.saturating_add(size), output, is_of_view }
     };
     let mut targets = Vec::new();
     for &output in &operator.outputs {

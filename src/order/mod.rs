@@ -105,8 +105,9 @@ pub struct Reordered {
     pub given_peak: Bytes,
     /// A lower bound in bytes for every order. 0 if there is none, which happens if outputs may begin below their
     /// inputs and either the distances are not multiples of the alignment, or some tensors are gathered or used in
-    /// parts; if two outputs of an operator may be written over one input, and one of them over another one, too; and
-    /// if a view of a whole tensor is a copy in the given order because of a required overwrite.
+    /// parts; if two outputs of an operator may be written over one input, and one of them over another one, too, or
+    /// over views of the same bytes; and if a view of a whole tensor is a copy in the given order because of a required
+    /// overwrite.
     pub lower_bound: Bytes,
     /// The fewest operators that must be moved to turn the given order into this one.
     pub moved: usize,

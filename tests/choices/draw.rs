@@ -232,7 +232,7 @@ impl Draw<'_> {
             inputs.push(self.tensors[other].name.clone());
         }
         let units = size / self.unit;
-        Some(match kind {
+        let operator = match kind {
             1 if !is_outside => self.in_place(operator, input, inputs),
             2 if units > 1 => {
                 let of = self.dice.roll(units);
@@ -279,7 +279,32 @@ impl Draw<'_> {
                 }
                 operator
             }
-        })
+        };
+        if self.dice.roll(12) > 0 {
+            return Some(operator);
+        }
+        let output = self.one_more(input);
+        Some(operator.output(output))
+    }
+
+    /// An output that an operator has besides others: a view, an overwriter or a gatherer of an input, or none of them.
+    fn one_more(&mut self, input: usize) -> Output {
+        let Drawn { name, size, is_outside, .. } = &self.tensors[input];
+        let (input, units, is_outside) = (name.clone(), size / self.unit, *is_outside);
+        let low = self.dice.roll(units);
+        let bytes = self.unit * (1 + self.dice.roll(units - low));
+        let low = low * self.unit;
+        match self.dice.roll(4) {
+            0 => Output::new(self.add(bytes, is_outside), bytes).reads_at(input, low),
+            1 if !is_outside => {
+                Output::new(self.add(bytes, false), bytes).overwrites_at(input, low)
+            }
+            2 if !is_outside => {
+                let size = low + units * self.unit;
+                Output::new(self.add(size, false), size).gathers(input, low)
+            }
+            _ => Output::new(self.add(bytes, false), bytes),
+        }
     }
 
     /// An output that may be written over one input, or over one of two, and sometimes another one. The two often share
@@ -288,15 +313,19 @@ impl Draw<'_> {
         let (name, units) =
             (self.tensors[input].name.clone(), self.tensors[input].size / self.unit);
         let mut low = if self.dice.roll(3) == 0 { self.dice.roll(units) } else { 0 };
-        for _ in 0..=(self.dice.roll(3) / 2) {
+        for at in 0..=(self.dice.roll(5) / 4) {
             let long =
                 if self.dice.roll(3) == 0 { 1 + self.dice.roll(units - low) } else { units - low };
             let size = long * self.unit;
             let mut output = Output::new(self.add(size, false), size);
-            output = output.overwrites_at(name.clone(), low * self.unit);
-            if let Some(second) = inputs.get(1)
-                && self.tensors.iter().any(|one| one.name == *second && one.size >= size)
-            {
+            let fits = |name: &&String| {
+                self.tensors.iter().any(|one| one.name == **name && one.size >= size)
+            };
+            let second = inputs.get(1).filter(fits);
+            if at == 0 || second.is_none() || self.dice.roll(2) == 0 {
+                output = output.overwrites_at(name.clone(), low * self.unit);
+            }
+            if let Some(second) = second {
                 output = output.overwrites(second.clone());
             }
             operator = operator.output(output);

@@ -132,6 +132,7 @@ graphs! {
     gather_of_one_of_two: setting(1, true), pool(&[96]);
     gather_or_overwrite: setting(1, false), pool(&[48]);
     gathers_that_need_each_other: setting(1, false), pool(&[12]);
+    copies_that_two_outputs_overwrite: setting(1, false), pool(&[3]);
     gather_that_aligns_a_part: setting(64, false), pool(&[64]);
     views_in_different_cells: setting(2, false), pool(&[8]);
     gathers_on_two_streams: setting(1, false), pool(&[48]);
@@ -145,6 +146,7 @@ graphs! {
     update_beside_a_view_in_a_better_order: setting(1, false), order(&[2], 1);
     workspace_in_a_better_order: setting(1, false), order(&[6], 5);
     halves_in_a_better_order: setting(1, false), order(&[3], 2);
+    views_of_shared_bytes_in_a_better_order: setting(1, false), order(&[7], 5);
     overwrite_in_the_slow_pool: pools(1, false, [64, 1, 20]), pool(&[5248, 128, 64]);
     overwrite_in_the_middle: setting(1, false), pool(&[72]);
     overwrite_on_another_stream: setting(1, false), pool(&[80]);

@@ -155,7 +155,7 @@ claims! {
     pools_are_small: Quality, OneStream, 250;
     pools_are_small_on_streams: Quality, TwoStreams, 125;
     traffic_is_little: Quality, TwoPools, 100;
-    pools_of_orders_are_small: OrderQuality, Orders, 150;
+    pools_of_orders_are_small: OrderQuality, Orders, 600;
 }
 
 /// All claims on the same graphs. `MEMPLAN_SHRINK` also prints the smallest graph of each kind on which one is wrong.

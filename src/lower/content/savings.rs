@@ -31,19 +31,13 @@ impl Values<'_> {
         let mut values: Vec<usize> = Vec::new();
         let (mut writers, mut is_through_view) = (0, false);
         for &output in &operator.outputs {
-            let Origin::Output { dependency: Dependency::Overwrites(overwrites), .. } =
-                &self.sequence.tensor(output).origin
-            else {
-                continue;
-            };
             // Outside the pool, it takes no bytes.
             if self.of[output.index()].written.is_none() {
                 continue;
             }
             let mut best = Count::default();
-            let accepted = overwrites.iter().filter(|one| self.options.inplace || one.required);
-            let accepted: SmallVec<[&Overwrite<TensorId>; 2]> = accepted.collect();
-            for &overwrite in &accepted {
+            let overwrites: SmallVec<[&Overwrite<TensorId>; 2]> = self.overwrites(output).collect();
+            for &overwrite in &overwrites {
                 let (dying, shared) = self.dying(step, output, overwrite, &is_last);
                 best = Count {
                     plain: best.plain.max(dying.plain),
@@ -58,7 +52,10 @@ impl Values<'_> {
             let is_exact = best.plain > 0 && self.of[output.index()].is_exact;
             let cells = if is_exact { all.cells } else { best.cells.min(all.cells) };
             let best = Count { plain: best.plain.min(all.plain), cells };
-            if let [overwrite] = accepted[..] {
+            // A copy of a view has a place of its own.
+            if let [overwrite] = overwrites[..]
+                && !self.pieces.is_view(overwrite.input)
+            {
                 let (base, bytes) = self.overwritten(output, overwrite);
                 rivals.entry(base).or_default().push((bytes, best));
             } else {
@@ -120,19 +117,19 @@ impl Values<'_> {
     ) -> Vec<Piece> {
         let (base, bytes) = self.overwritten(output, overwrite);
         let operator = &self.sequence.operators()[step];
-        let kept = self.kept(operator, overwrite, (base, &bytes));
+        let kept = self.kept((operator, output), overwrite, (base, &bytes));
         let pieces = self.pieces.range(base, bytes).into_iter();
         let old = pieces.filter(|piece| {
             let is_output = !self.is_supplied(piece.value);
             !(is_output && self.of[piece.value].written == Some(step))
         });
-        old.flat_map(|piece| {
-            let among = kept.iter().filter(|one| one.value == piece.value);
-            uncovered(piece.low..piece.low + piece.size, among).into_iter().map(move |bytes| {
-                Piece { low: bytes.start, size: bytes.end - bytes.start, ..piece }
-            })
-        })
-        .collect()
+        old.flat_map(|piece| without(piece, &kept)).collect()
+    }
+
+    /// The content that an output is written over if one of its overwrites is accepted.
+    fn targets(&self, output: TensorId) -> Vec<Piece> {
+        let of = self.overwrites(output).map(|overwrite| self.overwritten(output, overwrite));
+        of.flat_map(|(base, bytes)| self.pieces.range(base, bytes)).collect()
     }
 
     /// The overwrites of an output that may be accepted, with the content that each destroys.
@@ -141,21 +138,15 @@ impl Values<'_> {
         step: usize,
         output: TensorId,
     ) -> Vec<(&Overwrite<TensorId>, Vec<Piece>)> {
-        let Origin::Output { dependency: Dependency::Overwrites(overwrites), .. } =
-            &self.sequence.tensor(output).origin
-        else {
-            return Vec::new();
-        };
-        let accepted = overwrites.iter().filter(|one| self.options.inplace || one.required);
-        accepted.map(|one| (one, self.destroyed(step, output, one))).collect()
+        self.overwrites(output).map(|one| (one, self.destroyed(step, output, one))).collect()
     }
 
     /// The content that must survive an operator while an output is written over `bytes` of tensor `base`: the content
     /// of the operator's other tensors, except a tensor that lies at exactly these bytes, or has exactly their content
-    /// and so may lie there.
+    /// and so may lie there. Another output may destroy a second copy of the content.
     fn kept(
         &self,
-        operator: &OperatorNode,
+        (operator, output): (&OperatorNode, TensorId),
         overwrite: &Overwrite<TensorId>,
         (base, bytes): (usize, &Range<Bytes>),
     ) -> Vec<Piece> {
@@ -177,7 +168,10 @@ impl Values<'_> {
         };
         let inputs = operator.inputs.iter().filter(is_other);
         let others = inputs.chain(operator.outputs.iter().filter(is_view));
-        others.flat_map(|tensor| self.pieces.of[tensor.index()].iter().copied()).collect()
+        let kept = others.flat_map(|tensor| self.pieces.of[tensor.index()].iter().copied());
+        let rivals = operator.outputs.iter().filter(|&&other| other != output);
+        let destroyed: Vec<Piece> = rivals.flat_map(|&other| self.targets(other)).collect();
+        kept.flat_map(|piece| without(piece, &destroyed)).collect()
     }
 }
 
@@ -216,23 +210,19 @@ fn joined(mut pieces: PieceList) -> PieceList {
     all
 }
 
-/// The bytes of a range that no piece of its value covers.
-fn uncovered<'p>(
-    bytes: Range<Bytes>,
-    pieces: impl Iterator<Item = &'p Piece>,
-) -> Vec<Range<Bytes>> {
+/// What is left of a piece without the content of others.
+fn without(piece: Piece, others: &[Piece]) -> Vec<Piece> {
+    let of_value = others.iter().filter(|one| one.value == piece.value);
     let mut covers: Vec<(Bytes, Bytes)> =
-        pieces.map(|piece| (piece.low, piece.low + piece.size)).collect();
+        of_value.map(|one| (one.low, one.low + one.size)).collect();
     covers.sort_unstable();
-    let (mut left, mut from) = (Vec::new(), bytes.start);
-    for (low, high) in covers {
-        if from < low.min(bytes.end) {
-            left.push(from..low.min(bytes.end));
+    let (mut left, mut from, end) = (Vec::new(), piece.low, piece.low + piece.size);
+    for (low, high) in covers.into_iter().chain([(end, end)]) {
+        let low = low.min(end);
+        if from < low {
+            left.push(Piece { low: from, size: low - from, ..piece });
         }
         from = from.max(high);
-    }
-    if from < bytes.end {
-        left.push(from..bytes.end);
     }
     left
 }

@@ -228,6 +228,19 @@ impl<'a> Values<'a> {
         }
     }
 
+    /// The overwrites of an output that may be accepted.
+    pub(super) fn overwrites(
+        &self,
+        output: TensorId,
+    ) -> impl Iterator<Item = &'a Overwrite<TensorId>> {
+        let all = match self.sequence.dependency(output) {
+            Dependency::Overwrites(all) => &all[..],
+            _ => &[],
+        };
+        let inplace = self.options.inplace;
+        all.iter().filter(move |one| inplace || one.required)
+    }
+
     /// The tensor whose memory an overwriter takes, and its bytes there.
     pub(super) fn overwritten(
         &self,
