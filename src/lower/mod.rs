@@ -24,21 +24,23 @@ mod requests;
 mod runs;
 mod ties;
 
+use std::collections::HashSet;
+
 use tracing::{Level, debug, enabled};
 
 use crate::{
     Bytes, Problem, SequenceError,
-    problem::{ChunkId, ProblemError, RejectReason},
+    problem::{ChunkId, ProblemError, RejectReason, Request},
     sequence::{OpSequence, Origin, TensorId, Tie},
 };
-use bytes::RunChunk;
+use bytes::{Made, RunChunk};
 pub(crate) use cells::{Cells, Placing};
 use clocks::{Life, Lifetimes};
 pub(crate) use content::{content_bound, value_graph};
 pub(crate) use gathers::accept as gather;
 pub(crate) use graph::{CountedGraph, chunk_graph};
 pub use options::LoweringOptions;
-use place::Places;
+use place::{DraftChunk, Places};
 pub(crate) use ties::{
     has_parts, has_pieces, has_rival_outputs, has_shared_content, has_untried, optional_ties,
     overlap_distances,
@@ -303,8 +305,21 @@ fn build(
             ids[index] = Some(id);
         }
     }
+    let is_first = |request: &Request| places.chunks[request.overwriter.index()].begin == 0;
+    let first_written: HashSet<ChunkId> =
+        links.accepted().filter(is_first).map(|request| request.overwritten).collect();
     let mut runs = Vec::new();
     for (whole, split) in &places.runs {
+        // The first operator may write over runs of a supplied chunk. The whole then needs only bytes of another run.
+        if lives.is_none()
+            && matches!(split.made, Made::Supplied { .. })
+            && split.runs.iter().any(|run| first_written.contains(&run.chunk))
+            && let Some(kept) = split.runs.iter().find(|run| !first_written.contains(&run.chunk))
+            && let Some(id) = ids[whole.index()]
+        {
+            let DraftChunk { begin, end, .. } = places.chunks[whole.index()];
+            problem.window(id, begin..end, kept.low..kept.high);
+        }
         for &RunChunk { chunk, low, .. } in &split.runs {
             if let (Some(run), Some(whole)) = (ids[chunk.index()], ids[whole.index()]) {
                 problem.part(run, whole, low);
@@ -316,7 +331,7 @@ fn build(
         if let (Some(overwriter), Some(overwritten)) =
             (ids[request.overwriter.index()], ids[request.overwritten.index()])
         {
-            problem.request(crate::problem::Request { overwriter, overwritten, ..request });
+            problem.request(Request { overwriter, overwritten, ..request });
         }
     }
     let places = places

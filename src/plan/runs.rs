@@ -58,6 +58,8 @@ impl Plan {
             *chunk = place(*chunk);
         }
         self.peak.dedup();
+        // Those of a whole chunk only let its runs be overwritten.
+        self.windows.retain(|window| !runs_of.contains_key(&window.chunk));
         self.windows.extend(windows);
         for window in &mut self.windows {
             window.chunk = place(window.chunk);

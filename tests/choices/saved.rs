@@ -124,6 +124,7 @@ graphs! {
     halves_on_two_streams: setting(1, false), pool(&[136]);
     updates_of_both_halves: setting(1, false), pool(&[72]);
     update_beside_an_output: setting(1, false), pool(&[64]);
+    update_in_the_first_step: setting(1, true), pool(&[3]);
     update_beside_a_view_on_a_stream: setting(1, true), pool(&[3]);
     update_beside_a_reader_on_a_stream: setting(1, false), pool(&[16]);
     update_beside_a_view_of_an_input: setting(1, false), pool(&[2]);

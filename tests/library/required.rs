@@ -289,6 +289,29 @@ fn a_view_is_copied_before_an_update_on_another_stream() {
     }
 }
 
+/// The rest of the state is read later, through a view of it.
+#[rstest]
+#[case::of_the_low_bytes(0, 8)]
+#[case::of_the_middle(8, 8)]
+#[case::of_the_high_bytes(56, 8)]
+#[case::of_many_bytes(8, 56)]
+fn the_first_operator_may_update_a_part(#[case] low: u64, #[case] size: u64) {
+    let mut sequence = OpSequence::builder();
+    sequence.input("s", 64);
+    operator(&mut sequence, &["s"], Output::new("t", size).updates("s", low));
+    let (from, bytes) = if low == 0 { (size, 64 - size) } else { (0, low) };
+    operator(&mut sequence, &["s"], Output::new("v", bytes).reads_at("s", from));
+    operator(&mut sequence, &["v"], Output::new("y", 8));
+    let sequence = sequence.output("t").build().unwrap();
+    let lowering = LoweringOptions::default().inputs_in_pool(true);
+    for strategy in [Strategy::Best, Strategy::Optimal, Strategy::FirstFit] {
+        let plan = Planner::new().strategy(strategy).lowering(lowering).plan(&sequence).unwrap();
+        assert_eq!(plan.offset("t"), plan.offset("s").map(|at| at + low));
+        assert_eq!((verify(&sequence, &plan), execute(&sequence, &plan)), (vec![], vec![]));
+        assert!(plan.proven_optimal() && plan.copies().len() == 0);
+    }
+}
+
 /// An update is an error only where copies do not help.
 #[rstest]
 #[case::of_a_required_view(Output::new("v", 8).reads("s").required(), &["v"])]
