@@ -154,8 +154,8 @@ claims! {
     no_pool_is_below_the_bytes_alive: PoolBelowAlive, Orders, 50;
     pools_are_small: Quality, OneStream, 250;
     pools_are_small_on_streams: Quality, TwoStreams, 125;
-    traffic_is_little: Quality, TwoPools, 100;
-    pools_of_orders_are_small: OrderQuality, Orders, 600;
+    traffic_is_little: Quality, TwoPools, 150;
+    pools_of_orders_are_small: OrderQuality, Orders, 400;
 }
 
 /// All claims on the same graphs. `MEMPLAN_SHRINK` also prints the smallest graph of each kind on which one is wrong.
