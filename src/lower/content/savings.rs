@@ -53,7 +53,8 @@ impl Values<'_> {
             let cells = if is_exact { all.cells } else { best.cells.min(all.cells) };
             let best = Count { plain: best.plain.min(all.plain), cells };
             // A copy of a view has a place of its own.
-            if let [overwrite] = overwrites[..]
+            if operator.outputs.len() > 1
+                && let [overwrite] = overwrites[..]
                 && !self.pieces.is_view(overwrite.input)
             {
                 let (base, bytes) = self.overwritten(output, overwrite);
