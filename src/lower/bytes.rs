@@ -17,7 +17,7 @@ use crate::{
         Grain, LoweringOptions,
         clocks::{self, first_end},
         place::{DraftChunk, Places, Source},
-        runs::{runs, runs_on_streams},
+        runs::{cut, runs, runs_on_streams},
         ties::divided_bytes,
     },
     problem::ChunkId,
@@ -128,7 +128,8 @@ pub(super) fn split(
         } else {
             bytes_of(runs(&uses))
         };
-        let pieces = cut(&runs, &mut cuts[at]);
+        let whole_runs = runs.iter().map(|run| (run.clone(), ())).collect();
+        let pieces = bytes_of(cut(whole_runs, cuts[at].drain(..)));
         let is_split = |runs: &Vec<Range<Bytes>>| {
             (1..=MAX_RUNS).contains(&runs.len()) && runs.iter().all(|run| *run != (0..size))
         };
@@ -157,23 +158,6 @@ impl Made {
             Origin::Output { .. } => Self::New,
         }
     }
-}
-
-/// Divides runs at some bytes.
-fn cut(runs: &[Range<Bytes>], at: &mut Vec<Bytes>) -> Vec<Range<Bytes>> {
-    at.sort_unstable();
-    at.dedup();
-    let mut pieces = Vec::new();
-    for Range { start, end } in runs.iter().cloned() {
-        let first = at.partition_point(|&byte| byte <= start);
-        let inside = at[first..].iter().copied().take_while(|&byte| byte < end);
-        let mut from = start;
-        for to in inside.chain([end]) {
-            pieces.push(from..to);
-            from = to;
-        }
-    }
-    pieces
 }
 
 /// The bytes of runs, without their ends.
