@@ -34,7 +34,7 @@ impl PlannedCopy {
     }
 }
 
-/// What a plan copies, and the bytes by which that makes its pool smaller.
+/// The copies of a plan, and the bytes by which they make its pool smaller.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(
     feature = "serde",

@@ -12,7 +12,7 @@ pub(crate) struct Tie {
 }
 
 impl OpSequence {
-    /// The dependency of an output; that of a supplied tensor is `Fresh`.
+    /// Returns the dependency of a tensor: `Fresh` if it is supplied.
     pub(crate) fn dependency(&self, output: TensorId) -> &Dependency<TensorId> {
         match &self.tensor(output).origin {
             Origin::Output { dependency, .. } => dependency,

@@ -211,7 +211,7 @@ fn joined(mut pieces: PieceList) -> PieceList {
     all
 }
 
-/// What is left of a piece without the content of others.
+/// Returns the parts of a piece whose bytes no other piece has.
 fn without(piece: Piece, others: &[Piece]) -> Vec<Piece> {
     let of_value = others.iter().filter(|one| one.value == piece.value);
     let mut covers: Vec<(Bytes, Bytes)> =
