@@ -155,8 +155,8 @@ fn not_copied(plan: &Plan) -> String {
     wrapped(&format!("{inputs} in place ({:#} not copied)", Size(plan.not_copied())), 2)
 }
 
-/// Counts the views and gathered inputs that are copied because that makes the pool smaller, or a required overwrite needs
-/// it.
+/// Counts the views and gathered inputs that are copied because that makes the pool smaller, or because a required
+/// overwrite needs it.
 fn copies(plan: &Plan) -> String {
     let copies = &plan.copies;
     if copies.list.is_empty() {

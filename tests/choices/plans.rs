@@ -65,8 +65,8 @@ pub fn fault(case: &Case, plan: &Plan) -> Option<String> {
 }
 
 /// By tensor: the steps in which it is kept because a plan keeps its chunk as a whole. A chunk with windows is needed
-/// byte by byte, and so is one that is written over in part, itself or as a part of another, although some of it is still
-/// to be used.
+/// byte by byte, and so is one that is written over in part, itself or as a part of another, although some of it is
+/// still to be used.
 pub fn kept(case: &Case, model: &Model, plan: &Plan) -> Vec<Steps> {
     let mut of_chunks = vec![0; plan.chunks().len()];
     let mut places = vec![None; model.tensors.len()];

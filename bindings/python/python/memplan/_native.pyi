@@ -54,10 +54,10 @@ class Output:
         overlaps: _Place | list[_Place] | None = None,
         required: bool = False,
     ) -> Self:
-        """A view (`reads`) may be a copy instead where that makes the pool smaller or an update would destroy its bytes, unless
-        it is `required`. An input that the
-        output `gathers` may lie inside it, and one that it `holds` must. `overlaps` lists pairs of an input and the least number of bytes by which the output must begin below it, to
-        overlap it: the operator never writes a byte that it has yet to read.
+        """A view (`reads`) may be a copy instead where that makes the pool smaller or an update would destroy its
+        bytes, unless it is `required`. An input that the output `gathers` may lie inside it, and one that it `holds`
+        must. `overlaps` lists pairs of an input and the least number of bytes by which the output must begin below
+        it, to overlap it: the operator never writes a byte that it has yet to read.
         """
 
     @property
