@@ -7,7 +7,7 @@
 //! runs are still read, and a run may lie inside an output that gathers a view of it. On several streams, bytes belong
 //! to one run if their last readers are over at the same clock.
 
-use std::{collections::BTreeMap, ops::Range};
+use std::{collections::BTreeMap, mem, ops::Range};
 
 use smallvec::{SmallVec, smallvec};
 
@@ -137,6 +137,7 @@ pub(super) fn split(
             places.split(ChunkId::from_index(at), made, &runs);
         }
     }
+    places.put_runs_after_wholes();
     for &output in sequence.outputs() {
         if let Some((chunk, bytes)) = places.bytes(sequence, output) {
             let needed: Vec<ChunkId> = places.runs_in(chunk, &bytes).collect();
@@ -211,6 +212,35 @@ impl Places {
         });
         let runs = runs.collect();
         self.runs.insert(whole, SplitChunk { tensor, made, runs });
+    }
+
+    /// Numbers the chunks again, each followed by its runs: among chunks that live as long as each other, an overwriter
+    /// must come after what it overwrites.
+    fn put_runs_after_wholes(&mut self) {
+        if self.runs.is_empty() {
+            return;
+        }
+        let wholes = self.wholes();
+        let place = |chunk: &ChunkId| match wholes.get(chunk) {
+            Some(&(whole, low)) => (whole, Some(low)),
+            None => (*chunk, None),
+        };
+        let mut order: Vec<ChunkId> = (0..self.chunks.len()).map(ChunkId::from_index).collect();
+        order.sort_unstable_by_key(place);
+        self.chunks = order.iter().map(|chunk| self.chunks[chunk.index()].clone()).collect();
+        let mut new = order.clone();
+        for (at, chunk) in order.iter().enumerate() {
+            new[chunk.index()] = ChunkId::from_index(at);
+        }
+        let renumber = |chunk: &mut ChunkId| *chunk = new[chunk.index()];
+        self.tensors.iter_mut().flatten().for_each(|(chunk, _)| renumber(chunk));
+        self.workspaces.iter_mut().flatten().for_each(renumber);
+        let runs = mem::take(&mut self.runs).into_iter().map(|(mut whole, mut split)| {
+            renumber(&mut whole);
+            split.runs.iter_mut().for_each(|run| renumber(&mut run.chunk));
+            (whole, split)
+        });
+        self.runs = runs.collect();
     }
 
     /// The runs of a chunk that share bytes with a range; none if it is not split.

@@ -654,3 +654,22 @@ fn outputs_of_one_operator_update_different_bytes() {
     assert_eq!(plan.offset("z"), plan.offset("x").map(|offset| offset + 64));
     assert_eq!((verify(&sequence, &plan), execute(&sequence, &plan)), (vec![], vec![]));
 }
+
+/// `p` and `q` divide `y`, which is itself written over `a`, in the step after that, and nothing reads them.
+#[test]
+fn outputs_that_nothing_reads_divide_an_overwriter() {
+    let halves = Operator::new("divide").inputs(["y"]);
+    let halves = halves.output(Output::new("p", 4).overwrites("y"));
+    let sequence = OpSequence::builder()
+        .operator(Operator::new("make").output(Output::new("a", 8)))
+        .operator(Operator::new("relu").inputs(["a"]).output(Output::new("y", 8).overwrites("a")))
+        .operator(
+            halves.output(Output::new("q", 4).overwrites_at("y", 4)).output(Output::new("r", 3)),
+        )
+        .output("r")
+        .build()
+        .unwrap();
+    let plan = Planner::new().plan(&sequence).unwrap();
+    assert_eq!((plan.pool_size(), plan.proven_optimal()), (11, true));
+    assert_eq!((verify(&sequence, &plan), execute(&sequence, &plan)), (vec![], vec![]));
+}

@@ -312,6 +312,26 @@ fn the_first_operator_may_update_a_part(#[case] low: u64, #[case] size: u64) {
     }
 }
 
+/// The first operator updates a part of the state, which nothing reads, and makes a view of the rest.
+#[rstest]
+#[case::of_the_caller(false)]
+#[case::in_the_pool(true)]
+fn one_operator_may_update_a_part_and_view_the_rest(#[case] inputs_in_pool: bool) {
+    let both = Operator::new("both").inputs(["s"]).output(Output::new("v", 24).reads("s"));
+    let sequence = OpSequence::builder()
+        .input("s", 64)
+        .operator(both.output(Output::new("t", 8).updates("s", 28)))
+        .operator(Operator::new("read").inputs(["v"]).output(Output::new("y", 8)))
+        .build()
+        .unwrap();
+    let lowering = LoweringOptions::default().inputs_in_pool(inputs_in_pool);
+    for strategy in [Strategy::Best, Strategy::FirstFit] {
+        let plan = Planner::new().strategy(strategy).lowering(lowering).plan(&sequence).unwrap();
+        assert_eq!((verify(&sequence, &plan), execute(&sequence, &plan)), (vec![], vec![]));
+        assert!(plan.proven_optimal() && plan.copies().len() == 0);
+    }
+}
+
 /// An update is an error only where copies do not help.
 #[rstest]
 #[case::of_a_required_view(Output::new("v", 8).reads("s").required(), &["v"])]
