@@ -160,15 +160,18 @@ pub(crate) fn reorder(
         || !is_shared && distances.all(|below| below.is_multiple_of(placing.alignment));
     // The model gives each output the first input that it may be written over.
     let is_bounded = is_bounded && !has_rival_outputs(sequence, options.lowering);
-    let (graph, has_copies) = if is_shared && !has_overlaps {
-        (value_graph(sequence, options.lowering, placing), false)
+    let by_chunks = if is_shared && !has_overlaps {
+        None
     } else {
-        let graph = chunk_graph(sequence, options.lowering)?;
-        let has_copies = graph.has_copies;
-        (graph.counted(placing), has_copies)
+        chunk_graph(sequence, options.lowering).ok()
     };
-    // Copies of other views may need less.
-    let is_bounded = is_bounded && !has_copies;
+    // Copies of other views may need less, and so may overlaps where a required overwrite needs bytes one by one.
+    let is_bounded =
+        is_bounded && by_chunks.as_ref().map_or(!has_overlaps, |graph| !graph.has_copies);
+    let graph = by_chunks.map_or_else(
+        || value_graph(sequence, options.lowering, placing),
+        |graph| graph.counted(placing),
+    );
     let model = Model::of(&graph, &sequence.predecessors());
     let mut effort = effort(&options.limits, options.observer);
     let found = joins::best_order(&model, &mut effort);

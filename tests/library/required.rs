@@ -332,6 +332,29 @@ fn one_operator_may_update_a_part_and_view_the_rest(#[case] inputs_in_pool: bool
     }
 }
 
+/// Orders of a sequence with an overlap are compared by whole chunks, but the update needs those of bytes.
+#[test]
+fn orders_are_compared_beside_an_update_of_a_part() {
+    let on = |name: &str, input: &str| Operator::new(name).inputs([input]);
+    let sequence = OpSequence::builder()
+        .operator(Operator::new("make").output(Output::new("s", 64)))
+        .operator(on("view", "s").output(Output::new("v", 24).reads("s").required()))
+        .operator(on("wide", "s").output(Output::new("w", 64)))
+        .operator(on("update", "s").output(Output::new("t", 8).updates("s", 28)))
+        .operator(on("read", "v").output(Output::new("y", 8)))
+        .operator(on("conv", "w").output(Output::new("z", 32).overlaps("w", 16)))
+        .output("y")
+        .output("z")
+        .build()
+        .unwrap();
+    let planner = Planner::new();
+    let found = planner.plan_reordered(&sequence, Limits::default().nodes(1000)).unwrap();
+    assert!(found.plan.pool_size() <= found.given.pool_size());
+    assert_eq!(found.change.lower_bound, 0);
+    let ordered = sequence.permuted(&found.change.order).unwrap();
+    assert_eq!(verify(&ordered, &found.plan), []);
+}
+
 /// An update is an error only where copies do not help.
 #[rstest]
 #[case::of_a_required_view(Output::new("v", 8).reads("s").required(), &["v"])]
