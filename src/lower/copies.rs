@@ -1,5 +1,5 @@
-//! Views that cannot be views: a required overwrite destroys their bytes while they are still needed, so they are
-//! copied before it.
+//! Views that cannot be views and are copied: a required overwrite destroys their bytes while they are still needed, or
+//! they must lie inside an output although their base does not.
 
 use std::collections::HashMap;
 
@@ -8,9 +8,10 @@ use crate::{
     lower::{
         LoweringOptions, clocks,
         place::views_with_updates,
-        ties::{Target, targets},
+        ties::{Target, is_in_pool, targets},
     },
     sequence::{Dependency, OpSequence, TensorId, Tie},
+    sets::distinct,
 };
 
 /// A required overwrite of bytes of a tensor.
@@ -19,8 +20,8 @@ struct Update {
     target: Target,
 }
 
-/// Lowers a sequence with all views or, if a required overwrite makes that impossible, with copies of some. Also
-/// returns the copied views.
+/// Lowers a sequence with all views or, if a required overwrite or gather makes that impossible, with copies of some.
+/// Also returns the copied views.
 pub(super) fn lower<T>(
     sequence: &OpSequence,
     options: LoweringOptions,
@@ -30,16 +31,45 @@ pub(super) fn lower<T>(
         Ok(lowered) => return Ok((lowered, Vec::new())),
         Err(error) => error,
     };
-    let copied = needed(sequence, options);
-    if copied.is_empty() {
-        return Err(error);
+    let mut copied = Vec::new();
+    for needed in [destroyed, gathered] {
+        let more = needed(sequence, options);
+        if !options.views || more.is_empty() {
+            continue;
+        }
+        copied.extend(more);
+        if let Ok(lowered) = lower(&sequence.without(&copied)) {
+            return Ok((lowered, copied));
+        }
     }
-    lower(&sequence.without(&copied)).map(|lowered| (lowered, copied)).map_err(|_| error)
+    Err(error)
+}
+
+/// The views to copy so that outputs hold what they must. Of several views that lead to the same bytes, the smallest is
+/// copied, and the last of equal ones.
+fn gathered(sequence: &OpSequence, options: LoweringOptions) -> Vec<Tie> {
+    let is_updated = views_with_updates(sequence);
+    let size = |tensor: TensorId| sequence.tensor(tensor).size;
+    let mut copied = Vec::new();
+    let gathers = sequence.gathers().filter(|gather| gather.required);
+    for gather in gathers.filter(|gather| size(gather.input) != Some(0)) {
+        let (mut views, mut root) = (Vec::new(), gather.input);
+        while let Dependency::Reads { input, required, .. } = sequence.dependency(root) {
+            if !required && !is_updated[root.index()] {
+                views.push(root);
+            }
+            root = *input;
+        }
+        let is_whole = size(root) == size(gather.input) && is_in_pool(sequence, root, options);
+        let smallest = views.into_iter().min_by_key(|&view| size(view));
+        copied.extend(smallest.filter(|_| !is_whole));
+    }
+    distinct(copied).into_iter().map(|output| Tie { output, place: 0 }).collect()
 }
 
 /// The views to copy so that required overwrites destroy nothing that is still needed, as far as copies can achieve
 /// that. Of several views that lead to the same bytes, the smallest is copied, and the first of equal ones.
-fn needed(sequence: &OpSequence, options: LoweringOptions) -> Vec<Tie> {
+fn destroyed(sequence: &OpSequence, options: LoweringOptions) -> Vec<Tie> {
     let mut updates: HashMap<TensorId, Vec<Update>> = HashMap::new();
     let required = options.inplace(false);
     for (step, operator) in sequence.operators().iter().enumerate() {
@@ -47,7 +77,7 @@ fn needed(sequence: &OpSequence, options: LoweringOptions) -> Vec<Tie> {
             updates.entry(target.root).or_default().push(Update { step, target });
         }
     }
-    if !options.views || updates.is_empty() {
+    if updates.is_empty() {
         return Vec::new();
     }
     let size = |tensor: TensorId| sequence.tensor(tensor).size.unwrap_or(0);

@@ -110,7 +110,8 @@ pub struct Lowered {
     pub(crate) refused: Vec<RejectedTie>,
     /// The runs of chunks whose bytes are needed for different times.
     pub(crate) runs: Vec<ByteRun>,
-    /// The views that are copied because a required overwrite destroys bytes that they show.
+    /// The views that are copied because a required overwrite destroys bytes that they show, or because an output must
+    /// hold them although it cannot hold their base.
     pub(crate) copied: Vec<Tie>,
 }
 

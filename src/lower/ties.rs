@@ -268,7 +268,7 @@ fn place_in_root(sequence: &OpSequence, view: TensorId) -> (TensorId, Bytes) {
 }
 
 /// Returns whether a tensor that is no view lies in the pool.
-fn is_in_pool(sequence: &OpSequence, root: TensorId, options: LoweringOptions) -> bool {
+pub(super) fn is_in_pool(sequence: &OpSequence, root: TensorId, options: LoweringOptions) -> bool {
     match &sequence.tensor(root).origin {
         Origin::Input => options.inputs_in_pool,
         Origin::Weight => options.weights_in_pool,

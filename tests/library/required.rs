@@ -10,7 +10,7 @@ use memplan::{
 use rstest::rstest;
 use serde_json::json;
 
-use crate::common::{longer, properties::all_options, random::random_sequence};
+use crate::common::{longer, properties::all_options, rich::rich_sequence};
 
 /// An operator with one output that reads its inputs.
 fn operator(sequence: &mut SequenceBuilder, inputs: &[&str], output: Output) {
@@ -374,12 +374,35 @@ fn an_update_that_destroys_what_is_read_is_refused(#[case] view: Output, #[case]
     }
 }
 
+/// A required gather of a view that cannot be one.
+#[rstest]
+#[case::outside_the_pool(false, Output::new("v", 64).reads("s"))]
+#[case::of_a_part_outside_the_pool(false, Output::new("v", 8).reads_at("s", 8))]
+#[case::of_a_part_of_a_variable(true, Output::new("v", 8).reads_at("s", 8))]
+fn what_an_output_must_hold_is_copied(#[case] weights_in_pool: bool, #[case] view: Output) {
+    let of_held = Operator::new("cat").inputs(["v"]).output(Output::new("z", 80).holds("v", 8));
+    let sequence = OpSequence::builder()
+        .weight("s", Some(64))
+        .operator(Operator::new("view").inputs(["s"]).output(view))
+        .operator(of_held)
+        .output("z")
+        .build()
+        .unwrap();
+    let lowering = LoweringOptions::default().weights_in_pool(weights_in_pool);
+    for strategy in [Strategy::Best, Strategy::FirstFit] {
+        let plan = Planner::new().strategy(strategy).lowering(lowering).plan(&sequence).unwrap();
+        assert_eq!((verify(&sequence, &plan), execute(&sequence, &plan)), (vec![], vec![]));
+        let copies: Vec<&str> = plan.copies().map(|(output, ..)| output).collect();
+        assert_eq!(copies, ["v"]);
+    }
+}
+
 /// The search over choices finds no plan of a random sequence that a single lowering does not.
 #[test]
 fn one_lowering_plans_what_choices_plan() {
     let limits = Limits::default().nodes(1);
     arbtest::arbtest(|random| {
-        let Ok(sequence) = random_sequence(random, 10)? else { return Ok(()) };
+        let Ok(sequence) = rich_sequence(random)? else { return Ok(()) };
         for lowering in all_options() {
             let planner = Planner::new().lowering(lowering).limits(limits);
             let first_fit = planner.clone().strategy(Strategy::FirstFit).plan(&sequence);
