@@ -113,12 +113,7 @@ impl Planner<'_> {
                     prepared.best(input)
                 };
                 match plan {
-                    Err(PlanError::Unsupported { .. }) => Err("not known"),
-                    Err(PlanError::Body { source, .. })
-                        if matches!(*source, PlanError::Unsupported { .. }) =>
-                    {
-                        Err("not known")
-                    }
+                    Err(error) if is_unsupported(&error) => Err("not known"),
                     Err(PlanError::OutOfTime { .. }) => Err("too slow"),
                     Err(PlanError::Cancelled { .. }) => Err("stopped"),
                     plan => Ok(Measurement::of(&plan?, start.elapsed())),
@@ -143,6 +138,14 @@ impl Prepared<'_> {
     fn lower_bound(&self) -> Bytes {
         let problems = iter::once(&self.lowered).chain(&self.gathered);
         problems.map(|lowered| lowered.problem.lower_bound()).min().unwrap_or(0)
+    }
+}
+
+/// Returns whether a strategy lacks a feature that the input or a body needs, at any depth.
+fn is_unsupported(error: &PlanError) -> bool {
+    match error {
+        PlanError::Body { source, .. } => is_unsupported(source),
+        error => matches!(error, PlanError::Unsupported { .. }),
     }
 }
 

@@ -6,6 +6,7 @@ use memplan::{
     OpSequence, Operator, Output, Plan, Planner, Problem, Strategy,
     report::{MapOptions, explain, memory_map, summary},
 };
+use rstest::rstest;
 
 fn plan(problem: &Problem) -> Plan {
     Planner::new().strategy(Strategy::Pushdown).plan(problem).unwrap()
@@ -80,6 +81,28 @@ fn each_strategy_that_is_compared_plans_the_bodies() {
         assert_eq!(row.map(|one| one.pool_size).ok(), pool(*strategy).ok(), "{strategy}");
     }
     assert!(pool(Strategy::Naive).unwrap() > pool(Strategy::Best).unwrap());
+}
+
+/// Most strategies cannot put a tensor inside another one, wherever that is required.
+#[rstest]
+#[case::in_the_sequence(0)]
+#[case::in_a_body(1)]
+#[case::in_a_body_of_a_body(2)]
+fn a_strategy_that_cannot_plan_a_body_is_not_known(#[case] depth: usize) {
+    let mut sequence = OpSequence::builder()
+        .operator(Operator::new("make").output(Output::new("t", 16)))
+        .operator(Operator::new("cat").inputs(["t"]).output(Output::new("y", 24).holds("t", 8)))
+        .output("y")
+        .build()
+        .unwrap();
+    for _ in 0..depth {
+        let call = Operator::new("if").output(Output::new("y", 24)).body(sequence);
+        sequence = OpSequence::builder().operator(call).output("y").build().unwrap();
+    }
+    let compared = Planner::new().compare(&sequence).unwrap();
+    let row = |of| compared.rows.iter().find(|(strategy, _)| *strategy == of).unwrap().1;
+    assert_eq!(row(Strategy::Pushdown).err(), Some("not known"));
+    assert_eq!(row(Strategy::Best).map(|one| one.pool_size), Ok(24 * (1 + depth as u64)));
 }
 
 /// With two steps in a column, each cell would stand for two chunks.
