@@ -8,7 +8,7 @@ use crate::{
     lower::{
         LoweringOptions, clocks,
         place::views_with_updates,
-        ties::{Target, is_in_pool, targets},
+        ties::{Target, is_in_pool, root, targets},
     },
     sequence::{Dependency, OpSequence, TensorId, Tie},
     sets::distinct,
@@ -50,19 +50,27 @@ pub(super) fn lower<T>(
 fn gathered(sequence: &OpSequence, options: LoweringOptions) -> Vec<Tie> {
     let is_updated = views_with_updates(sequence);
     let size = |tensor: TensorId| sequence.tensor(tensor).size;
+    let required = sequence.gathers().filter(|gather| gather.required);
+    let held: Vec<TensorId> =
+        required.map(|gather| gather.input).filter(|&input| size(input) != Some(0)).collect();
+    let mut times: HashMap<TensorId, usize> = HashMap::new();
+    for &input in &held {
+        *times.entry(root(sequence, input)).or_default() += 1;
+    }
     let mut copied = Vec::new();
-    let gathers = sequence.gathers().filter(|gather| gather.required);
-    for gather in gathers.filter(|gather| size(gather.input) != Some(0)) {
-        let (mut views, mut root) = (Vec::new(), gather.input);
+    for input in held {
+        let (mut views, mut root) = (Vec::new(), input);
         while let Dependency::Reads { input, required, .. } = sequence.dependency(root) {
             if !required && !is_updated[root.index()] {
                 views.push(root);
             }
             root = *input;
         }
-        let is_whole = size(root) == size(gather.input) && is_in_pool(sequence, root, options);
+        let is_possible = size(root) == size(input)
+            && is_in_pool(sequence, root, options)
+            && times.get(&root) == Some(&1);
         let smallest = views.into_iter().min_by_key(|&view| size(view));
-        copied.extend(smallest.filter(|_| !is_whole));
+        copied.extend(smallest.filter(|_| !is_possible));
     }
     distinct(copied).into_iter().map(|output| Tie { output, place: 0 }).collect()
 }

@@ -254,7 +254,7 @@ fn overwrites_of(sequence: &OpSequence, tensor: TensorId) -> &[Overwrite<TensorI
 }
 
 /// The tensor that this is a view of, through other views.
-fn root(sequence: &OpSequence, view: TensorId) -> TensorId {
+pub(super) fn root(sequence: &OpSequence, view: TensorId) -> TensorId {
     place_in_root(sequence, view).0
 }
 

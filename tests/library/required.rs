@@ -397,6 +397,25 @@ fn what_an_output_must_hold_is_copied(#[case] weights_in_pool: bool, #[case] vie
     }
 }
 
+/// An output holds a tensor once as it is, and once as a copy.
+#[test]
+fn a_view_of_what_is_held_is_copied() {
+    let twice = Output::new("z", 16).holds("s", 0).holds("v", 8);
+    let sequence = OpSequence::builder()
+        .operator(Operator::new("make").output(Output::new("s", 8)))
+        .operator(Operator::new("view").inputs(["s"]).output(Output::new("v", 8).reads("s")))
+        .operator(Operator::new("cat").inputs(["s", "v"]).output(twice))
+        .output("z")
+        .build()
+        .unwrap();
+    for strategy in [Strategy::Best, Strategy::FirstFit] {
+        let plan = Planner::new().strategy(strategy).plan(&sequence).unwrap();
+        assert!(is_inside(&plan, "s", "z", 0) && is_inside(&plan, "v", "z", 8));
+        assert_eq!((verify(&sequence, &plan), execute(&sequence, &plan)), (vec![], vec![]));
+        assert_eq!(plan.pool_size(), 16);
+    }
+}
+
 /// The search over choices finds no plan of a random sequence that a single lowering does not.
 #[test]
 fn one_lowering_plans_what_choices_plan() {
