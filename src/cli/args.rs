@@ -340,7 +340,7 @@ pub(crate) struct RecomputeArgs {
     #[arg(long, value_name = "POINTS", conflicts_with_all = ["capacity", "reorder"], value_parser = clap::value_parser!(u16).range(2..=200))]
     pub(crate) curve: Option<u16>,
     /// Search nodes; a million nodes of this search take about a second [default: 4000 for each operator, at
-    /// least 1000000; 8000000 more if nothing fits].
+    /// least 1250000; 8000000 more if nothing fits].
     #[arg(long, value_name = "NODES", value_parser = values::nodes)]
     effort: Option<u64>,
     /// Time limit of the search, such as 2s or 500ms; the answer then depends on the machine.

@@ -96,7 +96,7 @@ impl Planner<'_> {
 
     /// Searches for the cheapest expanded sequence whose live bytes never exceed the capacity. Gathered inputs count as
     /// copied. The search uses one thread, however many are allowed. [`Limits::default`] allows 4 000 nodes for each
-    /// operator, at least 1 000 000, and 250 000 more to improve the result; if nothing fits, a second search has
+    /// operator, at least 1 250 000, and 250 000 more to improve the result; if nothing fits, a second search has
     /// 8 000 000 nodes. A node takes about a microsecond. Once cancelled, the search soon returns the best that it has.
     /// The progress is in bytes at the peak.
     ///

@@ -1,24 +1,29 @@
 //! Lower bounds on peak and cost of every expanded sequence in the given order, however often operators run again.
 //!
 //! *Peak*: while an operator runs, its operands and results are live, and so is what cannot be made again
-//! later and is still read or is a result of the sequence.
+//! later and is still read or is a result of the sequence. An operator may also wait while others pass it; what is no
+//! longer read after those is not counted.
 //!
 //! *Cost*: when an operator `j` runs, everything that later operators read is either live or is made again after
 //! `j`. What is live must fit into the room: the budget less what `j` itself needs. For any price of a byte, a minimum
 //! cut minimizes the cost of what runs again plus the price of what is live. Minus the price of the whole room, this is
 //! a lower bound on the cost of what runs again after `j` (Lagrangian relaxation).
 
-use crate::effort::Effort;
+use std::ops::Range;
+
 use crate::{
     Bytes,
+    effort::Effort,
     flow::{NONE, Network, SINK, SOURCE, UNCUT},
     lists::{NOBODY, narrow},
     recompute::model::Model,
+    segment_tree::{ancestors, cover},
 };
 
-/// By operator: the fewest bytes that are live while it runs.
+/// By operator: the fewest bytes that are live while it runs, and the operators that may [pass](passers) it.
 struct Needs {
     bytes: Vec<Bytes>,
+    passers: Vec<Range<u32>>,
 }
 
 /// Returns the least peak: no expanded sequence has fewer live bytes.
@@ -30,22 +35,61 @@ impl Needs {
     fn of(model: &Model) -> Self {
         let operators = model.operators();
         let mut bytes = Vec::with_capacity(operators);
-        let held = held(model);
+        let passers = passers(model);
+        let held = held(model, &passers);
         let mut seen = vec![NONE; model.storages.len()];
         for (operator, held) in held.into_iter().enumerate() {
             let mut sum = model.workspace[operator] + held;
             for storage in touched(model, operator) {
                 let at = storage as usize;
                 if std::mem::replace(&mut seen[at], narrow(operator)) != narrow(operator)
-                    && !is_held(model, at, narrow(operator))
+                    && !is_held(model, at, narrow(operator), &passers[operator])
                 {
                     sum += model.storages[at].least;
                 }
             }
             bytes.push(sum.saturating_sub(model.shared[operator]));
         }
-        Self { bytes }
+        Self { bytes, passers }
     }
+}
+
+/// By operator: where the operators are that may pass it, that is, run before it although they come after it. It may wait
+/// until right before the first operator that reads what it makes, and that one may wait, too. Operators between the two
+/// that read what it makes, directly or through each other, cannot pass it.
+fn passers(model: &Model) -> Vec<Range<u32>> {
+    let end = narrow(model.operators());
+    let mut passers: Vec<Range<u32>> = (0..end).map(|at| at..at).collect();
+    // The last producer of what each operator reads.
+    let mut producers = vec![NOBODY; model.operators()];
+    for at in (0..end).rev() {
+        let operator = at as usize;
+        let readers = model.readers.get(operator);
+        for &reader in readers.iter().filter(|&&reader| reader > at) {
+            let last = &mut producers[reader as usize];
+            *last = if *last == NOBODY { at } else { *last };
+        }
+        // A view is made again with its storage.
+        let is_view = model.leader[operator] != at;
+        let latest = if is_view { end } else { model.latest[operator] };
+        if latest > at && !model.makes_kept[operator] {
+            let first = readers.iter().map(|&reader| passers[reader as usize].end).min();
+            passers[operator].end = first.unwrap_or(end).min(latest);
+        }
+    }
+    // The first that reads nothing made by the operator or by those in between.
+    let mut open: Vec<usize> = Vec::new();
+    for (at, &last) in producers.iter().enumerate() {
+        let reads = |before: usize| last != NOBODY && before <= last as usize;
+        while let Some(before) = open.pop_if(|before| !reads(*before)) {
+            passers[before].start = narrow(at);
+        }
+        open.push(at);
+    }
+    for before in open {
+        passers[before].start = end;
+    }
+    passers
 }
 
 /// The storages that an operator reads or makes.
@@ -54,10 +98,10 @@ fn touched(model: &Model, operator: usize) -> impl Iterator<Item = u32> + '_ {
     values.map(|&value| model.values[value as usize].storage)
 }
 
-/// Returns whether a storage is live while an operator runs, whatever runs again.
-fn is_held(model: &Model, storage: usize, operator: u32) -> bool {
+/// Returns whether a storage is live while an operator runs, whatever runs again and whichever of the passers run before.
+fn is_held(model: &Model, storage: usize, operator: u32, passers: &Range<u32>) -> bool {
     let (from, to) = held_span(model, storage);
-    (from..=to).contains(&operator)
+    (from..=to).contains(&operator) && !passers.contains(&to)
 }
 
 /// The operators during which a storage is live in every expanded sequence; empty if the first comes after
@@ -70,6 +114,8 @@ fn held_span(model: &Model, storage: usize) -> (u32, u32) {
     }
     // Copies run before an operator up to `latest`, so they are no longer possible while it runs.
     let latest = match storage_of.producer {
+        // It is live in the first step, whichever operator runs then.
+        NOBODY if model.users.get(storage).is_empty() => return (1, 0),
         NOBODY => 0,
         producer => model.latest[producer as usize],
     };
@@ -84,24 +130,29 @@ fn last_reader(model: &Model, storage: usize) -> u32 {
     model.users.get(storage).last().map_or(made, |&last| last.max(made))
 }
 
-/// By operator: the bytes of the storages that are live while it runs, whatever runs again.
-fn held(model: &Model) -> Vec<Bytes> {
-    let operators = model.operators();
-    let mut changes = vec![0_i64; operators + 1];
+/// By operator: the bytes of the storages that are live while it runs, whatever runs again and whichever of the passers
+/// run before.
+fn held(model: &Model, passers: &[Range<u32>]) -> Vec<Bytes> {
+    let end = model.operators();
+    let mut spans: Vec<Vec<(usize, Bytes)>> = vec![Vec::new(); end];
     for (at, storage) in model.storages.iter().enumerate() {
         let (from, to) = held_span(model, at);
-        let end = (to as usize).saturating_add(1).min(operators);
-        if (from as usize) < end {
-            changes[from as usize] += storage.least.cast_signed();
-            changes[end] -= storage.least.cast_signed();
+        if let Some(spans) = spans.get_mut(from as usize).filter(|_| from <= to) {
+            spans.push(((to as usize).min(end), storage.least));
         }
     }
-    let mut sum = 0;
-    let add = |change: i64| {
-        sum += change;
-        sum.cast_unsigned()
-    };
-    changes.into_iter().take(operators).map(add).collect()
+    // By the last operator during which they are live.
+    let leaves = end + 1;
+    let mut sums = vec![0; 2 * leaves];
+    let held = spans.into_iter().zip(passers).enumerate().map(|(at, (spans, passers))| {
+        for (to, bytes) in spans {
+            ancestors(leaves + to).for_each(|node| sums[node] += bytes);
+        }
+        let from = |last: Range<usize>| cover(leaves, last).map(|node| sums[node]).sum::<Bytes>();
+        let (first, end) = (passers.start as usize, passers.end as usize);
+        from(at..first.min(end).max(at)) + from(end.max(at)..leaves)
+    });
+    held.collect()
 }
 
 /// By operator: true if it may run for the first time after operator `after`, because no operator up to there must
@@ -127,16 +178,18 @@ const PRICES: usize = 12;
 pub(super) fn cost(model: &Model, budget: Bytes, effort: &mut Effort<'_>) -> u64 {
     let needs = Needs::of(model);
     let mut cutter = Cutter::new(model);
-    let operators = model.operators();
+    // If others pass an operator, what has run before it is not known.
+    let is_fixed = |&operator: &usize| needs.passers[operator].is_empty();
+    let fixed: Vec<usize> = (0..model.operators()).filter(is_fixed).collect();
     let mut best = (0_u64, 0_usize);
-    let mut stride = operators.div_ceil(STEPS).max(1);
-    let mut tried = vec![false; operators];
-    let mut steps: Vec<usize> = (0..operators).step_by(stride).collect();
+    let mut stride = fixed.len().div_ceil(STEPS).max(1);
+    let mut tried = vec![false; fixed.len()];
+    let mut steps: Vec<usize> = (0..fixed.len()).step_by(stride).collect();
     loop {
         for step in steps {
-            if step < operators && !std::mem::replace(&mut tried[step], true) && !effort.is_spent()
-            {
-                let bound = cutter.bound(step, needs.bytes[step], budget);
+            let Some(&operator) = fixed.get(step) else { continue };
+            if !std::mem::replace(&mut tried[step], true) && !effort.is_spent() {
+                let bound = cutter.bound(operator, needs.bytes[operator], budget);
                 effort.spend(std::mem::take(&mut cutter.work));
                 best = best.max((bound, step));
             }
@@ -219,7 +272,7 @@ impl<'m> Cutter<'m> {
         self.nodes.fill(NONE);
         self.storages.fill(NONE);
         let most = (1_u64 << 50) as f64;
-        let is_free = |storage: usize| is_held(model, storage, now);
+        let is_free = |storage: usize| is_held(model, storage, now, &(0..0));
         let deferrable = deferrable(model, now);
         let mut waiting: Vec<u32> = Vec::new();
         for (at, storage) in model.storages.iter().enumerate() {

@@ -76,7 +76,7 @@ pub(crate) struct Recompute<'a> {
 /// The nodes of a search without limits: this many for each operator, and at least `NODES`. On training steps of 158 to
 /// 2 001 operators, this was enough to fit half of the peak.
 const NODES_PER_OPERATOR: u64 = 4_000;
-const NODES: u64 = 1_000_000;
+const NODES: u64 = 1_250_000;
 
 /// The nodes of a second search without limits, if the first finds nothing that fits. On training steps of 41 to 63
 /// operators, this was enough to find the least peak.

@@ -82,3 +82,20 @@ pub fn random_step(dice: &mut Dice, forward: u64) -> OpSequence {
     }
     step.output(above).build().unwrap()
 }
+
+/// A random graph of a few operators, each of which reads some earlier tensors or none. Half of the operators run once.
+pub fn random_graph(dice: &mut Dice) -> OpSequence {
+    let mut graph = OpSequence::builder();
+    let operators = 3 + dice.roll(4);
+    for at in 0..operators {
+        let inputs = (0..at).filter(|_| dice.roll(3) == 0).map(|input| format!("t{input}"));
+        let operator = Operator::new(format!("o{at}")).inputs(inputs.collect::<Vec<_>>());
+        let output = Output::new(format!("t{at}"), 1 + dice.roll(9));
+        let operator = operator.output(output).workspace(dice.roll(3)).cost(1 + dice.roll(6));
+        graph.operator(if dice.roll(2) == 0 { operator } else { operator.once() });
+        if dice.roll(5) == 0 {
+            graph.output(format!("t{at}"));
+        }
+    }
+    graph.output(format!("t{}", operators - 1)).build().unwrap()
+}
