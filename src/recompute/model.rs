@@ -275,11 +275,26 @@ impl<'a> Draft<'a> {
     /// Records that an input may lie inside an output that gathers it while both are live.
     fn gather(&mut self, input: TensorId, output: TensorId) {
         let [part, whole] = [input, output].map(|one| self.value_of[one.index()]);
-        if part != NOBODY && whole != NOBODY {
-            let [part, whole] = [part, whole].map(|value| self.values[value as usize].storage);
-            let size = self.sequence.tensor(input).size.unwrap_or(Bytes::MAX);
-            self.gathers.push((part, whole, size));
+        if whole == NOBODY {
+            return;
         }
+        let whole = self.values[whole as usize].storage;
+        let size = self.sequence.tensor(input).size.unwrap_or(Bytes::MAX);
+        if part != NOBODY {
+            self.gathers.push((self.values[part as usize].storage, whole, size));
+        } else if self.root[input.index()] != input {
+            // A copy of this view of supplied memory may lie in several outputs.
+            let least = self.fewer(self.storages[whole as usize].least, size);
+            self.storages[whole as usize].least = least;
+        }
+    }
+
+    /// The least bytes without some that may be those of another storage. At an unaligned offset, bytes may take one
+    /// cell more or less.
+    fn fewer(&self, least: Bytes, bytes: Bytes) -> Bytes {
+        let mask = self.placing.alignment - 1;
+        let around = mask.saturating_mul(2).saturating_add(self.placing.padding);
+        least.saturating_sub(bytes.saturating_add(around)) & !mask
     }
 
     /// Counts bytes that several storages may share only once. If each part lies in one whole, they count with the
@@ -288,17 +303,13 @@ impl<'a> Draft<'a> {
         let mut parts: Vec<u32> = self.gathers.iter().map(|&(part, ..)| part).collect();
         parts.sort_unstable();
         let is_shared = parts.windows(2).any(|pair| pair[0] == pair[1]);
-        // At an unaligned offset, bytes may take one cell more or less.
-        let mask = self.placing.alignment - 1;
-        let around = mask.saturating_mul(2).saturating_add(self.placing.padding);
-        let fewer = |least: Bytes, bytes: Bytes| least.saturating_sub(bytes) & !mask;
-        for &(part, whole, size) in &self.gathers {
+        for (part, whole, size) in std::mem::take(&mut self.gathers) {
             let [part, whole] = [part, whole].map(|storage| storage as usize);
             if is_shared {
-                let least = &mut self.storages[whole].least;
-                *least = fewer(*least, size.saturating_add(around));
-                let Storage { bytes, least, .. } = &mut self.storages[part];
-                *least = fewer(*bytes, mask).min(*least);
+                self.storages[whole].least = self.fewer(self.storages[whole].least, size);
+                // Its own padding may lie on another part.
+                let Storage { bytes, least, .. } = self.storages[part];
+                self.storages[part].least = self.fewer(bytes, 0).min(least);
             } else {
                 self.storages[part].least = 0;
             }

@@ -1,8 +1,8 @@
 //! The plans that a proof speaks of.
 
 use memplan::{
-    OpSequence, Operator, Output, Plan, Planner, Problem, Strategy, lower::LoweringOptions,
-    plan::Scope, problem::Request, report::summary,
+    Limits, OpSequence, Operator, Output, Plan, Planner, Problem, Strategy, lower::LoweringOptions,
+    plan::Scope, problem::Request, recompute::Recomputed, report::summary,
 };
 use rstest::rstest;
 
@@ -10,6 +10,7 @@ use crate::common::{
     constraints::Dice,
     properties::is_impossible,
     random::{Wild, random_problem, random_sequence},
+    rich::rich_sequence,
     times,
 };
 
@@ -216,6 +217,113 @@ fn what_a_plan_takes_fits() {
     });
     let [yes, no, _] = answers;
     assert!(yes > 50 && no > 20, "{answers:?}");
+}
+
+/// Two inputs lie side by side in `c`, and their padding on each other, while all of them are read.
+fn gathered_with_padding() -> OpSequence {
+    let op = |name: &str, inputs: &[&str]| Operator::new(name).inputs(inputs.iter().copied());
+    let twice = Output::new("d", 59).gathers("c", 0).gathers("b", 26).gathers("c", 33);
+    let sequence =
+        op("cat", &["a", "b"]).output(Output::new("c", 26).gathers("a", 0).gathers("b", 19));
+    OpSequence::builder()
+        .input("a", 19)
+        .input("b", 7)
+        .operator(sequence)
+        .operator(op("twice", &["c", "b"]).output(twice))
+        .operator(op("end", &["c", "b", "a"]).output(Output::new("e", 38)))
+        .build()
+        .unwrap()
+}
+
+/// A copy of the view lies in two outputs.
+fn copied_into_two() -> OpSequence {
+    let op = |name: &str, input: &str| Operator::new(name).inputs([input]);
+    OpSequence::builder()
+        .input("x", 32)
+        .operator(op("view", "x").output(Output::new("v", 32).reads("x")))
+        .operator(op("one", "v").output(Output::new("y", 32).gathers("v", 0)).workspace(20))
+        .operator(op("two", "v").output(Output::new("z", 32).gathers("v", 0)).workspace(7))
+        .output("y")
+        .build()
+        .unwrap()
+}
+
+/// `conv` may run after `log`, when the input that nothing reads is no longer needed.
+fn unread() -> OpSequence {
+    OpSequence::builder()
+        .input("unread", 25)
+        .input("x", 26)
+        .operator(Operator::new("conv").inputs(["x"]).output(Output::new("y", 62)))
+        .operator(Operator::new("log").output(Output::new("t", 1)))
+        .operator(Operator::new("end").inputs(["y"]).output(Output::new("z", 12)))
+        .output("z")
+        .build()
+        .unwrap()
+}
+
+#[rstest]
+#[case::gathered_with_padding(gathered_with_padding(), 3, false)]
+#[case::copied_into_two(copied_into_two(), 0, false)]
+#[case::unread(unread(), 0, true)]
+fn what_fits_is_not_refuted(
+    #[case] sequence: OpSequence,
+    #[case] padding: u64,
+    #[case] fits_less: bool,
+) {
+    let is_in_pool = sequence.tensor_id("v").is_none();
+    let lowering = LoweringOptions::default().inputs_in_pool(is_in_pool);
+    let planner = Planner::new().padding(padding).lowering(lowering);
+    let plan = planner.plan(&sequence).unwrap();
+    for part in [100, 99, 90] {
+        let (capacity, limits) = (plan.pool_size() * part / 100, Limits::default().nodes(1000));
+        match planner.plan_recomputed(&sequence, capacity, limits, None).unwrap() {
+            Recomputed::Found(found) => {
+                assert!(
+                    found.change.peak_bound <= found.plan.pool_size() && (fits_less || part == 100)
+                );
+            }
+            Recomputed::Impossible { peak_bound } | Recomputed::NotFound { peak_bound, .. } => {
+                assert!(peak_bound <= plan.pool_size() && !fits_less);
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+/// Neither the plan of a sequence nor that of a recomputation is below the bound of all recomputations.
+#[test]
+fn no_plan_is_below_a_bound_of_recomputation() {
+    let (mut bounds, mut refuted) = (0, 0);
+    times(100, |random| {
+        let drawn =
+            if random.ratio(1, 2)? { random_sequence(random, 8)? } else { rich_sequence(random)? };
+        let Ok(sequence) = drawn else { return Ok(()) };
+        let lowering = LoweringOptions::default()
+            .inputs_in_pool(random.ratio(1, 2)?)
+            .weights_in_pool(random.ratio(1, 4)?);
+        let planner = Planner::new().alignment(1 << random.int_in_range(0..=1)?).lowering(lowering);
+        let planner = planner.padding(random.int_in_range(0..=1)? * 16);
+        let Ok(plan) = planner.plan(&sequence) else { return Ok(()) };
+        for part in [2, 4] {
+            let capacity = plan.pool_size() * part / 4;
+            let limits = Limits::default().nodes(300);
+            let (bound, pool) = match planner.plan_recomputed(&sequence, capacity, limits, None) {
+                Ok(Recomputed::Found(found)) => {
+                    (found.change.peak_bound, found.plan.pool_size().min(plan.pool_size()))
+                }
+                Ok(Recomputed::Impossible { peak_bound }) => {
+                    refuted += 1;
+                    (peak_bound, plan.pool_size())
+                }
+                Ok(Recomputed::NotFound { peak_bound, .. }) => (peak_bound, plan.pool_size()),
+                _ => continue,
+            };
+            bounds += 1;
+            assert!(bound <= pool, "{bound}, {pool}: {planner:?}\n{sequence:#?}");
+        }
+        Ok(())
+    });
+    assert!(bounds > 40 && refuted > 10, "{bounds}, {refuted}");
 }
 
 /// A choice cannot repair an alignment.
