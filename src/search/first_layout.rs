@@ -148,7 +148,7 @@ fn layout_for(problem: &Problem, mut budget: Budget<'_>) -> Layout {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Limits, Observer, Plan, verify::verify};
+    use crate::{Limits, Observer, search::samples::right_plan};
 
     /// Pushdown is not begun where it cannot end in time, unless chunks are so few that it ends at once.
     #[test]
@@ -191,8 +191,7 @@ mod tests {
         let mut stops = 0;
         for work in (0..).step_by(10_000) {
             let layout = layout_for(&problem, unlimited().at_most(work));
-            let plan = Plan::from_offsets(&problem, &layout.offsets).unwrap();
-            assert_eq!(verify(&problem, &plan), []);
+            right_plan(&problem, &layout);
             let Ok(whole) = pushdown::layout(&problem, &mut unlimited().at_most(work)) else {
                 assert_eq!(layout, size_classes::layout(&problem));
                 stops += 1;

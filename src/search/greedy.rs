@@ -233,7 +233,7 @@ mod tests {
     use std::sync::atomic::AtomicBool;
 
     use super::*;
-    use crate::search::samples::random_problem;
+    use crate::search::samples::{random_problem, right_plan};
 
     fn packed(greedy: &mut Greedy<'_>, key: Key) -> Layout {
         let bases = greedy.pack(key, &[], Bytes::MAX, &mut Budget::default()).unwrap().unwrap();
@@ -327,11 +327,7 @@ mod tests {
                     order.iter().step_by(2).map(|&root| (root, layout.offset(root) + 64)).collect();
                 for completed in greedy.complete(&some, Budget::default()) {
                     assert!(some.iter().all(|&(root, base)| completed.offset(root) == base));
-                    let all: Vec<(ChunkId, Bytes)> =
-                        order.iter().map(|&root| (root, completed.offset(root))).collect();
-                    for (at, &body) in all.iter().enumerate() {
-                        assert!(!all[..at].iter().any(|&other| shares(&problem, body, other)));
-                    }
+                    right_plan(&problem, &completed);
                 }
             }
             Ok(())
@@ -356,11 +352,7 @@ mod tests {
                 let round_up = random.int_in_range(1..=9)?;
                 let settled = greedy.settle(|root| packed.offset(root) * round_up).unwrap();
                 assert!(settled.pool_size(&problem) <= packed.pool_size(&problem));
-                let all: Vec<(ChunkId, Bytes)> =
-                    problem.roots().map(|root| (root, settled.offset(root))).collect();
-                for (at, &body) in all.iter().enumerate() {
-                    assert!(!all[..at].iter().any(|&other| shares(&problem, body, other)));
-                }
+                right_plan(&problem, &settled);
             }
             Ok(())
         })

@@ -259,8 +259,7 @@ mod tests {
         Observer,
         baselines::pushdown,
         budget::Budget,
-        search::samples::{add_problem, random_problem},
-        verify::verify,
+        search::samples::{add_problem, random_problem, right_plan},
     };
 
     /// Returns the pools before and after.
@@ -276,8 +275,7 @@ mod tests {
             &mut Monitor::new(&limits, Observer::default()),
         );
         assert_eq!(solution.layout.pool_size(problem), solution.pool_size);
-        let plan = crate::Plan::from_offsets(problem, &solution.layout.offsets).unwrap();
-        assert_eq!(verify(problem, &plan), []);
+        right_plan(problem, &solution.layout);
         [before, solution.pool_size]
     }
 

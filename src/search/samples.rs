@@ -14,9 +14,11 @@ use crate::search::{
     },
 };
 use crate::{
-    Limits, Observer, Problem, Step,
+    Limits, Observer, Plan, Problem, Step,
     monitor::Monitor,
+    plan::Layout,
     problem::{ChunkId, ProblemBuilder, Segment},
+    verify::verify,
 };
 
 /// A random problem of a few chunks, some overwritten once or twice; sometimes aligned and padded.
@@ -202,6 +204,14 @@ pub fn check_places(inst: &Instance, limit: u64, offsets: &[u64]) {
             taken.push((sections, span));
         }
     }
+}
+
+/// The plan of a layout, after the verifier has found nothing wrong with it.
+pub fn right_plan(problem: &Problem, layout: &Layout) -> Plan {
+    let places = problem.ids().map(|chunk| (layout.pool(chunk), layout.offset(chunk)));
+    let plan = Plan::from_places(problem, &places.collect::<Vec<_>>()).unwrap();
+    assert_eq!(verify(problem, &plan), [], "{problem:?}");
+    plan
 }
 
 /// Random numbers, each below a number of sides.

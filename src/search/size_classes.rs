@@ -266,10 +266,8 @@ mod tests {
 
     use super::*;
     use crate::{
-        Plan,
         problem::ProblemBuilder,
-        search::samples::{add_problem, random_problem},
-        verify::verify,
+        search::samples::{add_problem, random_problem, right_plan},
     };
 
     fn offsets(problem: &Problem) -> Vec<Bytes> {
@@ -285,8 +283,7 @@ mod tests {
             let mut problem = Problem::builder().alignment(small.alignment());
             add_problem(&mut problem, &small, 0, *shift);
             let Ok(problem) = problem.build() else { return Ok(()) };
-            let plan = Plan::from_offsets(&problem, &offsets(&problem)).unwrap();
-            assert_eq!(verify(&problem, &plan), []);
+            right_plan(&problem, &layout(&problem));
             Ok(())
         })
         .budget_ms(200);
@@ -370,9 +367,7 @@ mod tests {
             }
             let problem = problem.build().unwrap();
             let Some(open) = OpenPool::of(&problem) else { return Ok(()) };
-            let layout = late_layout(&problem, open);
-            let plan = Plan::from_offsets(&problem, &layout.offsets).unwrap();
-            assert_eq!(verify(&problem, &plan), []);
+            let plan = right_plan(&problem, &late_layout(&problem, open));
             shared += u32::from(plan.pool_size < plan.naive_size);
             Ok(())
         };
@@ -417,14 +412,7 @@ mod tests {
                 return Ok(());
             };
             assert_eq!(open, OpenPool { id: large, floor: low + 32 });
-            let layout = late_layout(&problem, open);
-            let place = |at: usize| {
-                let pool = layout.pools.get(at).copied().unwrap_or_default();
-                (pool, layout.offsets[at])
-            };
-            let places: Vec<_> = (0..problem.len()).map(place).collect();
-            let plan = Plan::from_places(&problem, &places).unwrap();
-            assert_eq!(verify(&problem, &plan), []);
+            let plan = right_plan(&problem, &late_layout(&problem, open));
             shared += u32::from(plan.pool_size < plan.naive_size);
             pinned += problem.bodies().iter().filter(|body| body.fixed.is_some()).count();
             Ok(())

@@ -155,11 +155,13 @@ impl Repack<'_> {
 mod tests {
     use super::*;
     use crate::{
-        Plan, Problem,
+        Problem,
         monitor::Monitor,
         problem::Pool,
-        search::{first_fit, samples::dice},
-        verify::verify,
+        search::{
+            first_fit,
+            samples::{dice, right_plan},
+        },
     };
 
     /// Chunks of two kinds of traffic in a small and a large pool; some have holes, some are written over others.
@@ -203,10 +205,7 @@ mod tests {
             (before, after) = (before + first[0], after + packed.objective[0]);
             let layout = Layout::from_bodies(&problem, instance.bodies, &packed.places);
             assert_eq!(layout.objective(&problem), packed.objective);
-            let place = |chunk| (layout.pool(chunk), layout.offset(chunk));
-            let places: Vec<_> = problem.ids().map(place).collect();
-            let plan = Plan::from_places(&problem, &places).unwrap();
-            assert_eq!(verify(&problem, &plan), [], "{seed}");
+            right_plan(&problem, &layout);
         }
         assert!(after * 100 < before * 97, "{after} after {before}");
     }
