@@ -77,21 +77,30 @@ pub fn fixed_at(inst: &Instance, offsets: &[u64], is_fixed: impl Fn(usize) -> bo
     Instance::of_outlines(&outlines, inst.align, false)
 }
 
-/// A random instance of rectangles, every third of which is fixed where a packing has it, and a limit of that packing;
-/// `None` if there are staircases, or if no packing is found at once.
-pub fn around_fixed(random: &mut Unstructured<'_>) -> Result<Option<(Instance, u64)>> {
-    let inst = instance(&random_problem(random)?);
-    if !inst.staircases.is_empty() {
-        return Ok(None);
-    }
-    let limit = inst.bound() + random.int_in_range(0..=4)? * inst.align;
-    let mut search = Restarts::new(&inst, 0);
-    if search.decide(limit, 100, &mut Meter::unwatched()) != Verdict::Packed {
-        return Ok(None);
-    }
-    let around = fixed_at(&inst, search.offsets(), |at| at.is_multiple_of(3));
-    let limit = limit / around.unit;
-    Ok(Some((around, limit)))
+/// Checks a search on random rectangles, every third of which is fixed where a packing has it, below a limit of that
+/// packing. `pack` returns the height and the offsets, or `None` if the search does not apply.
+pub fn check_around_fixed(pack: impl Fn(Instance, u64) -> Option<(u64, Vec<u64>)>) {
+    let (mut packed, mut fixed) = (0, 0);
+    arbtest::arbtest(|random| {
+        let inst = instance(&random_problem(random)?);
+        let limit = inst.bound() + random.int_in_range(0..=4)? * inst.align;
+        let mut search = Restarts::new(&inst, 0);
+        let verdict = search.decide(limit, 100, &mut Meter::unwatched());
+        if !inst.staircases.is_empty() || verdict != Verdict::Packed {
+            return Ok(());
+        }
+        let around = fixed_at(&inst, search.offsets(), |at| at.is_multiple_of(3));
+        let limit = limit / around.unit;
+        if let Some((height, offsets)) = pack(around.clone(), limit) {
+            check_places(&around, limit, &offsets);
+            assert!((around.bound()..=limit).contains(&height));
+            packed += 1;
+            fixed += around.fixed.len();
+        }
+        Ok(())
+    })
+    .budget_ms(500);
+    assert!(packed > 0 && fixed > 0, "{packed} {fixed}");
 }
 
 /// Chunks whose sizes form a sawtooth. Some chunk crosses every boundary between sections, so that the problem does not
