@@ -130,6 +130,7 @@ mod tests {
     use arbitrary::Result;
 
     use super::*;
+    use crate::bound::cliques::tests::heaviest_of_all;
 
     /// Compares with all sets of bodies.
     #[test]
@@ -147,18 +148,7 @@ mod tests {
                     }
                 }
             }
-            let is_clique = |set: u32| {
-                let has = |body: usize| set >> body & 1 == 1;
-                let beside = |first, second| pairs.contains(&(first, second));
-                (0..count).all(|second| {
-                    (0..second).all(|first| !has(first) || !has(second) || beside(first, second))
-                })
-            };
-            let weight = |set: u32| -> Bytes {
-                (0..count).filter(|at| set >> at & 1 == 1).map(|at| weights[at]).sum()
-            };
-            let sets = (0..1 << count).filter(|&set| is_clique(set));
-            let most = sets.map(weight).max().unwrap();
+            let most = heaviest_of_all(&weights, |first, second| pairs.contains(&(first, second)));
             let graph = Graph::new(&weights, pairs.iter().copied());
             assert_eq!(graph.heaviest(0), most);
             assert_eq!(graph.heaviest(most + 3), most + 3);
