@@ -117,16 +117,23 @@ fn pairs_narrow_ranges_exactly_to_their_gaps() {
     .budget_ms(400);
 }
 
-/// Every answer of a run is right, and undoing it restores the initial state.
+/// There is no disjunctive search without staircases; with some, every answer of a run is right and that of the
+/// valleys, and undoing the run restores the initial state.
 #[test]
 fn packings_are_right_and_runs_leave_no_state() {
     arbtest::arbtest(|random| {
         let inst = instance(&random_problem(random)?);
-        let Some(mut search) = Disjunctive::new(&inst) else { return Ok(()) };
+        let search = Disjunctive::new(&inst);
+        assert_eq!(search.is_none(), inst.staircases.is_empty());
+        let Some(mut search) = search else { return Ok(()) };
+        let mut valleys = Restarts::new(&inst, 0);
+        valleys.disjunctive = None;
         let mut verdicts = Vec::new();
         for limit in inst.bound()..inst.bound() + 6 {
             let end = search.decide(limit, 1_000_000, &mut Meter::unwatched());
             verdicts.push(end);
+            let other = valleys.decide(limit, 8, &mut Meter::unwatched());
+            assert!(other == Verdict::NodeLimit || other == end, "{inst:#?}");
             if end == Verdict::Packed {
                 let at = |body: usize| i64::try_from(search.offsets()[body]).unwrap();
                 for (body, top) in search.tops.iter().enumerate() {
@@ -153,31 +160,6 @@ fn packings_are_right_and_runs_leave_no_state() {
         let (refuted, packed) = verdicts.split_at(refuted);
         assert!(refuted.iter().all(|&end| end == Verdict::Refuted), "{verdicts:?}");
         assert!(packed.iter().all(|&end| end == Verdict::Packed), "{verdicts:?}");
-        Ok(())
-    })
-    .budget_ms(400);
-}
-
-/// There is no disjunctive search without staircases; with some, both searches give the same
-/// answer.
-#[test]
-fn both_searches_agree() {
-    arbtest::arbtest(|random| {
-        let problem = random_problem(random)?;
-        let inst = instance(&problem);
-        let search = Disjunctive::new(&inst);
-        assert_eq!(search.is_none(), inst.staircases.is_empty());
-        let Some(mut search) = search else { return Ok(()) };
-        let mut valleys = Restarts::new(&inst, 0);
-        valleys.disjunctive = None;
-        for limit in inst.bound()..inst.bound() + 4 {
-            let end = valleys.decide(limit, 8, &mut Meter::unwatched());
-            let known = end != Verdict::NodeLimit;
-            assert!(
-                !known || search.decide(limit, 1_000_000, &mut Meter::unwatched()) == end,
-                "{problem:#?}"
-            );
-        }
         Ok(())
     })
     .budget_ms(400);
