@@ -271,12 +271,8 @@ mod tests {
         assert!(pool(Limits::default()) < given, "{given}");
     }
 
-    /// Chunks of which one in three needs no bytes in the middle of its life.
-    fn with_holes(seed: u64) -> Problem {
-        holes(100, 20, seed)
-    }
-
-    /// This many chunks over the same number of steps, each with a life of up to `lives + 2` steps.
+    /// This many chunks over the same number of steps, each with a life of up to `lives + 2` steps. One in three needs
+    /// no bytes in the middle of its life.
     fn holes(chunks: u64, lives: u64, seed: u64) -> Problem {
         let mut roll = dice(seed);
         let mut problem = Problem::builder().alignment(1 << (2 * (seed % 3)));
@@ -293,7 +289,7 @@ mod tests {
 
     /// Chunks with holes, of which one in seven is pinned where first fit puts it.
     fn with_pins(seed: u64) -> Problem {
-        let problem = with_holes(seed);
+        let problem = holes(100, 20, seed);
         let layout = first_fit::layout(&problem).unwrap();
         let mut pinned = problem.clone().into_builder();
         for chunk in problem.ids().step_by(7) {
@@ -304,7 +300,7 @@ mod tests {
 
     #[rstest]
     #[case::streams(|seed| problem(60, seed))]
-    #[case::holes(with_holes)]
+    #[case::holes(|seed| holes(100, 20, seed))]
     #[case::pins(with_pins)]
     fn ejection_packs_lower_than_first_fit_and_its_plans_are_right(
         #[case] make: fn(u64) -> Problem,
