@@ -30,7 +30,7 @@ fn over_step(problem: &Problem, step: Step) -> Vec<(ChunkId, Bytes, Bytes)> {
 /// The chunks of each section are those of some step, and the chunks of each step are among those
 /// of some section.
 #[test]
-fn sections_are_the_fullest_steps() {
+fn sections_are_the_fullest_steps_in_the_largest_unit() {
     arbtest::arbtest(|random| {
         let problem = random_problem(random)?;
         let inst = instance(&problem);
@@ -54,20 +54,10 @@ fn sections_are_the_fullest_steps() {
         let most = steps.iter().map(|step| step.iter().map(|(_, l, h)| h - l).sum::<u64>());
         let most = problem.align_up(most.max().unwrap_or(0));
         assert_eq!(inst.bound() * inst.unit, most, "{problem:#?}");
-        Ok(())
-    });
-}
-
-/// The unit is the greatest common divisor.
-#[test]
-fn the_unit_divides_all_sizes_and_no_larger_one_does() {
-    arbtest::arbtest(|random| {
-        let problem = random_problem(random)?;
-        let inst = instance(&problem);
-        let numbers: Vec<u64> = (0u32..)
-            .take(inst.sections)
-            .flat_map(|section| over_section(&inst, section))
-            .flat_map(|(_, part)| [part.low, part.high])
+        // The unit is the greatest common divisor.
+        let numbers: Vec<u64> = inst
+            .all_parts()
+            .flat_map(|part| [part.low, part.high])
             .chain((inst.align > 1 && inst.bodies() > 0).then_some(inst.align))
             .collect();
         let common = |by: u64| numbers.iter().all(|number| number.is_multiple_of(by));
