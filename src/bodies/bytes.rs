@@ -203,23 +203,19 @@ impl Family {
         size: &dyn Fn(ChunkId) -> Bytes,
     ) -> bool {
         while count > 0 {
-            // Two wholes that share one part here need no search through all parts.
-            if let (Some((of_x, run_x)), Some((of_y, run_y))) =
-                (self.only_part(x, at_x, size), self.only_part(y, at_y, size))
-                && of_x == of_y
-            {
-                let step = run_x.min(run_y).min(count);
-                at_x += step;
-                at_y += step;
-                count -= step;
-                continue;
-            }
-            let (of_x, run_x) = self.names(x, at_x, size);
-            let (of_y, run_y) = self.names(y, at_y, size);
-            if !of_x.is_subset(&of_y) && !of_y.is_subset(&of_x) {
-                return false;
-            }
-            let step = run_x.min(run_y).min(count);
+            let run = match (self.only_part(x, at_x, size), self.only_part(y, at_y, size)) {
+                // Two wholes that share one part here need no search through all parts.
+                (Some((of_x, run_x)), Some((of_y, run_y))) if of_x == of_y => run_x.min(run_y),
+                _ => {
+                    let (of_x, run_x) = self.names(x, at_x, size);
+                    let (of_y, run_y) = self.names(y, at_y, size);
+                    if !of_x.is_subset(&of_y) && !of_y.is_subset(&of_x) {
+                        return false;
+                    }
+                    run_x.min(run_y)
+                }
+            };
+            let step = run.min(count);
             at_x += step;
             at_y += step;
             count -= step;
