@@ -10,7 +10,7 @@
 //! those on the other side are alive or later, and every node that is not skipped contains a live box. If streams do
 //! not wait for each other, all boxes below a node of another stream's chain are alive, and are reported as one node.
 
-use std::{iter::successors, ops::Range};
+use std::ops::Range;
 
 use crate::{
     Step,
@@ -20,6 +20,7 @@ use crate::{
         happens_before,
     },
     problem::constraints::Clocks,
+    segment_tree::ancestors,
 };
 
 /// Pairs of clocks, by place.
@@ -67,7 +68,7 @@ impl ClockTree {
 
     /// The nodes of a place, from its leaf to the root.
     pub(crate) fn nodes(&self, place: usize) -> impl Iterator<Item = usize> + use<> {
-        successors(Some(self.leaves + place), |node| Some(node / 2).filter(|&node| node > 0))
+        ancestors(self.leaves + place)
     }
 
     /// An exclusive upper limit of node numbers.
@@ -153,9 +154,8 @@ mod tests {
 
     /// The ranks of the boxes that are alive together with one, and the number of nodes examined.
     fn alive(tree: &ClockTree, own: &TimedBox) -> (Vec<usize>, usize) {
-        let (mut found, mut work) = (Vec::new(), 0);
-        tree.visit(|node, begin, end| {
-            work += 1;
+        let mut found = Vec::new();
+        let work = tree.visit(|node, begin, end| {
             let enters = !happens_before(end, &own.begin) && !happens_before(&own.end, begin);
             if enters && node >= tree.leaves {
                 found.push(node - tree.leaves);

@@ -23,7 +23,7 @@ use crate::{
 };
 
 /// The most tree nodes that are visited. A problem that can be collapsed needs far fewer.
-const MAX_WORK: u64 = 100_000_000;
+const MAX_WORK: usize = 100_000_000;
 
 /// The work of adding a box to a tree, or of looking it up.
 const WORK_PER_BOX: usize = 4;
@@ -237,17 +237,15 @@ fn in_steps(
 }
 
 /// The latest, stream by stream, of the ends in a tree that are over at a moment.
-fn latest(tree: &ClockTree, moment: &[Step], work: &mut u64) -> Clock {
+fn latest(tree: &ClockTree, moment: &[Step], work: &mut usize) -> Clock {
     let mut latest: Clock = vec![0; moment.len()].into();
-    let enters = |_, low: &[Step], high: &[Step]| {
-        *work += 1;
+    *work += tree.visit(|_, low, high| {
         let is_all = happens_before(high, moment);
         if is_all {
             latest.merge(high, Step::max);
         }
         !is_all && happens_before(low, moment)
-    };
-    tree.visit(enters);
+    });
     latest
 }
 
