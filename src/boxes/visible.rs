@@ -19,13 +19,10 @@ use crate::{
 /// Cuts boxes so that no byte is in two of them at any step. If two boxes share bytes, the earlier one in the list
 /// keeps them. Each piece comes with the index of its box.
 pub(crate) fn visible(boxes: &[PlacedBox]) -> Vec<(usize, PlacedBox)> {
-    let is_box = |own: &PlacedBox| own.begin < own.end && own.low < own.high;
-    let ends = boxes.iter().filter(|own| is_box(own)).flat_map(|own| [own.low, own.high]);
-    let ends: Vec<Bytes> = distinct(ends);
-    let mut events: Vec<(Step, bool, usize)> = Vec::new();
-    for (at, own) in boxes.iter().enumerate().filter(|(_, own)| is_box(own)) {
-        events.extend([(own.begin, true, at), (own.end, false, at)]);
-    }
+    let all = || boxes.iter().enumerate().filter(|(_, own)| !own.is_empty());
+    let ends: Vec<Bytes> = distinct(all().flat_map(|(_, own)| [own.low, own.high]));
+    let events = all().flat_map(|(at, own)| [(own.begin, true, at), (own.end, false, at)]);
+    let mut events: Vec<(Step, bool, usize)> = events.collect();
     events.sort_unstable();
     let mut sweep =
         Sweep { alive: Alive::new(ends.len()), ends, shown: BTreeMap::new(), pieces: Vec::new() };
