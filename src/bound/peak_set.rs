@@ -17,10 +17,7 @@ use crate::{
     },
     bound::{LiveWeight, Weight, free_bytes::FreeBytes},
     budget::Budget,
-    problem::{
-        ChunkId, Problem, align_up,
-        constraints::{Clock, Clocks},
-    },
+    problem::{ChunkId, Problem, align_up, constraints::Clocks},
 };
 
 /// Chunks that are alive together.
@@ -296,19 +293,16 @@ fn without(piece: TimedBox, other: &TimedBox) -> Vec<TimedBox> {
     if low >= high || !concurrent(&piece, other) {
         return vec![piece];
     }
-    let merged = |a: &Clock, b: &Clock, choose: fn(Step, Step) -> Step| -> Clock {
-        a.iter().zip(b).map(|(&a, &b)| choose(a, b)).collect()
-    };
     let mut left = vec![
         TimedBox { bytes: piece.bytes.start..low, ..piece.clone() },
         TimedBox { bytes: high..piece.bytes.end, ..piece.clone() },
     ];
     if happens_before(&other.begin, &other.end) {
-        let (bytes, again) = (low..high, low..high);
-        let end = merged(&piece.end, &other.begin, Step::min);
-        let begin = merged(&piece.begin, &other.end, Step::max);
-        left.push(TimedBox { begin: piece.begin, end, bytes });
-        left.push(TimedBox { begin, end: piece.end, bytes: again });
+        let mut before = TimedBox { bytes: low..high, ..piece };
+        let mut after = before.clone();
+        before.end.merge(&other.begin, Step::min);
+        after.begin.merge(&other.end, Step::max);
+        left.extend([before, after]);
     }
     left.retain(|one| !one.bytes.is_empty() && one.is_life());
     left
@@ -319,6 +313,7 @@ mod tests {
     use rstest::rstest;
 
     use super::*;
+    use crate::problem::constraints::Clock;
 
     #[test]
     fn all_earlier_boxes_are_found_that_share_bytes_while_both_are_alive() {
