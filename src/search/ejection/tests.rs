@@ -12,17 +12,6 @@ use crate::{
     },
 };
 
-/// Returns whether two bodies share heights over a section.
-fn overlap(inst: &Instance, (a, low): (usize, u64), (b, other): (usize, u64)) -> bool {
-    let parts: Vec<Vec<Part>> = inst.parts().collect();
-    parts[a].iter().any(|part| {
-        parts[b].iter().any(|with| {
-            let in_time = part.first < with.end && with.first < part.end;
-            in_time && !part.at(low).is_clear_of(with.at(other))
-        })
-    })
-}
-
 /// A run of lives in which many steps are crowded: begins, lives and sizes are pseudo-random.
 fn run_of_lives(bodies: u64) -> Problem {
     let mut problem = Problem::builder();
@@ -76,8 +65,7 @@ fn an_attempt_begins_with_the_last_packing() {
 fn placed(random: &mut Unstructured<'_>) -> Result<Option<(Instance, Ejection)>> {
     let inst = instance(&random_problem(random)?);
     let Some(mut ejection) = Ejection::new(&inst) else { return Ok(None) };
-    let heights = (0..inst.bodies()).map(|body| inst.height(u32::try_from(body).unwrap()));
-    let limit = heights.max().unwrap().next_multiple_of(inst.align) + inst.align * 2;
+    let limit = inst.height_of(&vec![0; inst.bodies()]) + inst.align * 2;
     ejection.limit = limit.cast_signed();
     for body in 0..inst.bodies() {
         let by = *random.choose(&[Match::Begins, Match::Ends, Match::Either])?;
@@ -88,15 +76,23 @@ fn placed(random: &mut Unstructured<'_>) -> Result<Option<(Instance, Ejection)>>
 
 /// The bodies in the way of a body at an offset.
 fn in_way(inst: &Instance, ejection: &Ejection, body: usize, at: i64) -> Vec<usize> {
-    let number = |body: usize| ejection.numbers[body];
-    let blocks = |other: usize| {
+    let parts: Vec<Vec<Part>> = inst.parts().collect();
+    let parts = |body: usize, offset: i64| {
+        let parts = parts[ejection.numbers[body]].iter();
+        parts.map(move |part| (part.sections(), part.at(offset.unsigned_abs())))
+    };
+    let blocks = |&other: &usize| {
         let offset = ejection.strip.offsets[other].filter(|_| other != body);
         offset.is_some_and(|offset| {
-            let at = (number(body), at.unsigned_abs());
-            overlap(inst, at, (number(other), offset.unsigned_abs()))
+            parts(body, at).any(|(own, span)| {
+                parts(other, offset).any(|(sections, there)| {
+                    let in_time = own.start < sections.end && sections.start < own.end;
+                    in_time && !span.is_clear_of(there)
+                })
+            })
         })
     };
-    (0..inst.bodies()).filter(|&other| blocks(other)).collect()
+    (0..inst.bodies()).filter(blocks).collect()
 }
 
 /// The bodies that are ejected weigh no more than those in the way at any other offset.
@@ -227,9 +223,7 @@ fn a_long_run_is_packed_close_to_the_bound_within_the_nodes() {
     let attempts = Attempts { levels: &LEVELS, share: ejection.share(), enough: 0 };
     let mut meter = Meter::new(&mut caller);
     descend(&incumbent, attempts, &mut ejection, &mut meter.part(0, nodes));
-    let found = incumbent.into_offsets();
-    let tops = found.unwrap().into_iter().zip(&inst.items).map(|(offset, item)| offset + item.size);
-    let height = tops.max().unwrap();
+    let height = inst.height_of(&incumbent.into_offsets().unwrap());
     assert!(height * 1000 <= bound * 1025, "{height} for a bound of {bound}");
     assert!(ejection.nodes() < nodes + 1000, "{}", ejection.nodes());
     assert!(seen.is_sorted_by(|a, b| a.0 <= b.0 && a.1 >= b.1));
@@ -250,8 +244,7 @@ fn staircases_that_interlock_are_packed_close_to_the_bound() {
     let mut meter = Meter::unwatched();
     descend(&incumbent, attempts, &mut ejection, &mut meter.part(0, 60_000));
     let found = incumbent.into_offsets().unwrap();
-    let tops = (0..).zip(&found).map(|(body, offset)| offset + inst.height(body));
-    let height = tops.max().unwrap();
+    let height = inst.height_of(&found);
     check_places(&inst, height, &found);
     assert!(height * 100 <= bound * 139, "{height} for a bound of {bound}");
 }
