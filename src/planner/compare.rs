@@ -10,7 +10,7 @@ use crate::{
     baselines::{boxes::Boxes, tflite},
     order::Reordered,
     plan::{Scope, unshared_size},
-    planner::{Planner, Prepared, Replanned},
+    planner::{Planner, Replanned},
     search,
 };
 
@@ -130,14 +130,6 @@ impl Planner<'_> {
             rows,
             reordered: None,
         })
-    }
-}
-
-impl Prepared<'_> {
-    /// A lower bound in bytes for plans with gathered inputs inside their outputs and for plans with all copies.
-    fn lower_bound(&self) -> Bytes {
-        let problems = iter::once(&self.lowered).chain(&self.gathered);
-        problems.map(|lowered| lowered.problem.lower_bound()).min().unwrap_or(0)
     }
 }
 

@@ -16,6 +16,7 @@ mod stored;
 mod traffic_baseline;
 
 use std::{
+    iter,
     sync::atomic::AtomicBool,
     time::{Duration, Instant},
 };
@@ -114,9 +115,7 @@ impl Prepared<'_> {
             return plan_of(&self.planner, &self.lowered);
         };
         let start = Instant::now();
-        // With pins, either bound may be the larger one.
-        let bound = |lowered: &Lowered| lowered.problem.lower_bound();
-        let bound = bound(gathered).min(bound(&self.lowered));
+        let bound = self.lower_bound();
         let inside = match plan_of(&self.of_gathered(), gathered) {
             Ok(plan) if plan.pools.len() == 1 && plan.pool_size == bound => return Ok(plan),
             inside => inside,
@@ -127,6 +126,13 @@ impl Prepared<'_> {
             (Ok(inside), _) => Ok(inside),
             (Err(_), apart) => apart,
         }
+    }
+
+    /// A lower bound in bytes for plans with gathered inputs inside their outputs and for plans with all copies. With
+    /// pins, either bound may be the larger one.
+    fn lower_bound(&self) -> Bytes {
+        let problems = iter::once(&self.lowered).chain(&self.gathered);
+        problems.map(|lowered| lowered.problem.lower_bound()).min().unwrap_or(0)
     }
 
     /// The planner for gathered inputs inside their outputs.
