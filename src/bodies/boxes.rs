@@ -10,6 +10,7 @@ use crate::{
         Chunk, ChunkId, Link,
         constraints::{ChunkConstraints, Clock, Constraints},
     },
+    sets::{Lists, distinct},
 };
 
 /// Bytes that a chunk needs for some time.
@@ -197,28 +198,28 @@ impl View<'_> {
 }
 
 /// By chunk: the groups of chunks kept apart that it is in.
-pub(crate) struct Apart(Vec<Vec<usize>>);
+pub(crate) struct Apart(Lists);
 
 impl Apart {
     pub(crate) fn of(view: View<'_>) -> Self {
-        let mut groups = vec![Vec::new(); view.chunks.len()];
-        for (group, chunks) in view.constraints.apart.iter().enumerate() {
-            for chunk in chunks {
-                groups[chunk.index()].push(group);
-            }
-        }
-        Self(groups)
+        let groups = view.constraints.apart.iter();
+        let groups = groups.map(|chunks| distinct(chunks.iter().map(|chunk| chunk.0)));
+        Self(Lists::new(groups).inverted(view.chunks.len()))
+    }
+
+    pub(crate) fn groups(&self, chunk: ChunkId) -> &[u32] {
+        self.0.get(chunk.index())
     }
 
     /// Returns whether a chunk is in none of the groups.
     pub(crate) fn is_free(&self, chunk: ChunkId) -> bool {
-        self.0[chunk.index()].is_empty()
+        self.groups(chunk).is_empty()
     }
 
     /// Returns whether two chunks may not share bytes of a pool.
     pub(crate) fn keeps(&self, x: ChunkId, y: ChunkId) -> bool {
-        let groups = &self.0[y.index()];
-        self.0[x.index()].iter().any(|group| groups.contains(group))
+        let groups = self.groups(y);
+        self.groups(x).iter().any(|group| groups.contains(group))
     }
 
     /// Returns whether two chunks of different bodies of a pool need the same bytes at these offsets. `boxes` returns

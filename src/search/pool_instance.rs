@@ -1,9 +1,7 @@
 //! The input of the planners that support every feature: bodies with their boxes, and pools to place them in.
 
-use std::collections::HashMap;
-
 use crate::{
-    bodies::{Body, TimedBoxes},
+    bodies::{Body, TimedBoxes, boxes::Apart},
     budget::{Budget, Stop},
     problem::{
         ChunkId, Problem,
@@ -52,8 +50,7 @@ pub(super) struct PoolInstance<'p> {
     /// By body.
     pub(super) boxes: Vec<TimedBoxes>,
     pub(super) overlaps: OverlapFinder,
-    /// By chunk: the groups of chunks kept apart that it is in.
-    pub(super) groups: HashMap<ChunkId, Vec<usize>>,
+    pub(super) groups: Apart,
     /// The pool to fill in [size classes](super::size_classes) if there is no time for more; `None` if the problem does
     /// not allow that.
     pub(super) open_pool: Option<OpenPool>,
@@ -76,15 +73,7 @@ impl<'p> PoolInstance<'p> {
         let budget = if open_pool.is_some() { budget } else { &mut endless };
         let overlaps =
             OverlapFinder::within(&boxes, pairs, budget).unwrap_or(OverlapFinder::Unknown);
-        let mut groups: HashMap<ChunkId, Vec<usize>> = HashMap::new();
-        for (group, chunks) in problem.all_constraints().apart.iter().enumerate() {
-            for &chunk in chunks {
-                let groups = groups.entry(chunk).or_default();
-                if groups.last() != Some(&group) {
-                    groups.push(group);
-                }
-            }
-        }
+        let groups = Apart::of(problem.view());
         Self { problem, pools: problem.pools(), bodies, boxes, overlaps, groups, open_pool }
     }
 

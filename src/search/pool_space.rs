@@ -155,8 +155,8 @@ impl<'a> PoolSpace<'a> {
 
     fn groups<'b>(&self, body: &'b Body) -> Apart<'b> {
         let inside = |member: &'b (ChunkId, Bytes)| {
-            let groups = self.instance.groups.get(&member.0).into_iter().flatten();
-            groups.map(move |&group| (group, member))
+            let groups = self.instance.groups.groups(member.0).iter();
+            groups.map(move |&group| (group as usize, member))
         };
         body.members.iter().flat_map(inside).collect()
     }
@@ -202,8 +202,8 @@ fn cells(instance: &PoolInstance<'_>, pool: PoolId) -> Vec<Bytes> {
                 0 => allowed.modulus,
                 begin => allowed.modulus.min(1 << begin.trailing_zeros()),
             };
-            for &group in instance.groups.get(chunk).into_iter().flatten() {
-                cells[group] = cells[group].min(cell);
+            for &group in instance.groups.groups(*chunk) {
+                cells[group as usize] = cells[group as usize].min(cell);
             }
         }
     }
