@@ -14,8 +14,8 @@
 use std::{cell::OnceCell, cmp::Reverse};
 
 use crate::{
-    PlanError, Problem, Step,
-    bodies::{AllowedPool, Body, TimedBox},
+    PlanError, Problem,
+    bodies::{AllowedPool, Body, TimedBox, wide_sum},
     budget::Budget,
     monitor::Monitor,
     plan::Layout,
@@ -164,22 +164,17 @@ pub(super) fn pack_in(
     Some(Packed { order, objective: layout.objective(instance.problem), places })
 }
 
-/// The sum of a clock's steps.
-fn sum(clock: &[Step]) -> u128 {
-    clock.iter().map(|&step| u128::from(step)).sum()
-}
-
 /// The bytes of a body, each times the steps in which it is needed, on all streams.
 pub(super) fn area(boxes: &[TimedBox]) -> u128 {
     let area = |b: &TimedBox| {
-        (sum(&b.end) - sum(&b.begin)).saturating_mul((b.bytes.end - b.bytes.start).into())
+        (wide_sum(&b.end) - wide_sum(&b.begin)).saturating_mul((b.bytes.end - b.bytes.start).into())
     };
     boxes.iter().map(area).fold(0, u128::saturating_add)
 }
 
 fn figures_of(instance: &PoolInstance<'_>, body: &Body, boxes: &[TimedBox]) -> Figures {
-    let begin = boxes.iter().map(|b| sum(&b.begin)).min().unwrap_or(0);
-    let end = boxes.iter().map(|b| sum(&b.end)).max().unwrap_or(0);
+    let begin = boxes.iter().map(|b| wide_sum(&b.begin)).min().unwrap_or(0);
+    let end = boxes.iter().map(|b| wide_sum(&b.end)).max().unwrap_or(0);
     let cost =
         |pool: Option<&AllowedPool>| pool.map_or(0, |allowed| instance.cost(body, allowed.pool));
     let (first, last) = (cost(body.pools.first()), cost(body.pools.last()));
@@ -257,7 +252,7 @@ mod tests {
     use rstest::rstest;
 
     use super::*;
-    use crate::{Bytes, Strategy, problem::constraints::Pool};
+    use crate::{Bytes, Step, Strategy, problem::constraints::Pool};
 
     /// A search that is cancelled at once puts each body on top of those that are alive together with it, as long as
     /// the first pool holds it.
