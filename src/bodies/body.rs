@@ -81,6 +81,12 @@ impl Problem {
         bodies.filter(|body| body.fixed.is_some())
     }
 
+    /// The cost of a body's traffic if it lies in a pool.
+    pub(crate) fn cost_in(&self, body: &Body, pool: PoolId) -> u128 {
+        let bytes = body.members.iter().map(|&(chunk, _)| u128::from(self.traffic(chunk)));
+        bytes.fold(0, u128::saturating_add).saturating_mul(self.pools()[pool.index()].cost.into())
+    }
+
     /// The boxes of a body: bytes, counted from its lowest, and the time in which it needs them.
     pub(crate) fn boxes_of(&self, body: &Body) -> TimedBoxes {
         if self.is_unconstrained() {

@@ -3,7 +3,10 @@
 use crate::{
     Bytes, Problem,
     bodies::{Body, TimedBox, concurrent},
-    problem::{align_up, constraints::Pool},
+    problem::{
+        align_up,
+        constraints::{Pool, PoolId},
+    },
 };
 
 /// In larger problems, the rule that compares pairs of bodies is left out.
@@ -28,18 +31,12 @@ impl TrafficReference {
             return None;
         }
         let slow = problem.bodies().iter().map(|body| {
-            let last = body.pools.last().map_or(0, |allowed| allowed.pool.index());
-            cost(problem, body, last)
+            let last = body.pools.last().map_or(PoolId::default(), |allowed| allowed.pool);
+            problem.cost_in(body, last)
         });
         let all_slow = slow.fold(0, u128::saturating_add);
         Some(Self { all_slow, banked: banked(problem) })
     }
-}
-
-/// The traffic of a body times the cost of a pool.
-fn cost(problem: &Problem, body: &Body, pool: usize) -> u128 {
-    let bytes = body.members.iter().map(|&(chunk, _)| u128::from(problem.traffic(chunk)));
-    bytes.fold(0, u128::saturating_add).saturating_mul(problem.pools()[pool].cost.into())
 }
 
 /// A run of bytes for bodies that are never alive together.
@@ -93,14 +90,16 @@ fn banked(problem: &Problem) -> Option<u128> {
     order.sort_by_key(|body| (body.fixed.is_none(), std::cmp::Reverse(body.extent)));
     let mut sum: u128 = 0;
     for body in order {
-        let pools = body.pools.iter().map(|allowed| allowed.pool.index());
-        let mut pools = pools.filter(|&at| body.fixed.is_none_or(|place| place.pool.index() == at));
+        let pools = body.pools.iter().map(|allowed| allowed.pool);
+        let mut pools = pools.filter(|&pool| body.fixed.is_none_or(|place| place.pool == pool));
         let pool = match TimedBox::around(problem.boxes_of(body)) {
             // A body that never needs bytes needs no object.
             None => pools.next(),
-            Some(life) => pools.find(|&at| banks[at].take(&life, body.extent, problem.alignment())),
+            Some(life) => {
+                pools.find(|pool| banks[pool.index()].take(&life, body.extent, problem.alignment()))
+            }
         };
-        sum = sum.saturating_add(cost(problem, body, pool?));
+        sum = sum.saturating_add(problem.cost_in(body, pool?));
     }
     Some(sum)
 }

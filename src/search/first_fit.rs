@@ -175,8 +175,9 @@ pub(super) fn area(boxes: &[TimedBox]) -> u128 {
 fn figures_of(instance: &PoolInstance<'_>, body: &Body, boxes: &[TimedBox]) -> Figures {
     let begin = boxes.iter().map(|b| wide_sum(&b.begin)).min().unwrap_or(0);
     let end = boxes.iter().map(|b| wide_sum(&b.end)).max().unwrap_or(0);
-    let cost =
-        |pool: Option<&AllowedPool>| pool.map_or(0, |allowed| instance.cost(body, allowed.pool));
+    let cost = |pool: Option<&AllowedPool>| {
+        pool.map_or(0, |allowed| instance.problem.cost_in(body, allowed.pool))
+    };
     let (first, last) = (cost(body.pools.first()), cost(body.pools.last()));
     Figures {
         extent: body.extent.into(),

@@ -3,10 +3,7 @@
 use crate::{
     bodies::{Body, TimedBoxes, boxes::Apart},
     budget::{Budget, Stop},
-    problem::{
-        ChunkId, Problem,
-        constraints::{Pool, PoolId},
-    },
+    problem::{ChunkId, Problem, constraints::Pool},
     search::{
         clashes::Clashes, size_classes::OpenPool, sizes::MAX_WORK, time_buckets::TimeBuckets,
     },
@@ -85,12 +82,5 @@ impl<'p> PoolInstance<'p> {
     /// The number of streams.
     pub(super) fn streams(&self) -> usize {
         self.problem.streams()
-    }
-
-    /// The cost of a body's traffic if it lies in a pool.
-    pub(super) fn cost(&self, body: &Body, pool: PoolId) -> u128 {
-        let cost = u128::from(self.pools[pool.index()].cost);
-        let bytes = body.members.iter().map(|&(chunk, _)| u128::from(self.problem.traffic(chunk)));
-        bytes.map(|bytes| bytes * cost).fold(0, u128::saturating_add)
     }
 }

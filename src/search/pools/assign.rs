@@ -97,7 +97,7 @@ impl<'a> Assignment<'a> {
         let choices_of = |body: &Body| -> Vec<Choice> {
             let allowed = body.pools.iter().flat_map(|allowed| {
                 let pool = allowed.pool.index();
-                let cost = instance.cost(body, allowed.pool);
+                let cost = instance.problem.cost_in(body, allowed.pool);
                 let is_there = move |bin: &Bin| {
                     let is_in = |at: Bytes| {
                         at >= bin.base && bin.room.is_none_or(|room| at - bin.base < room)

@@ -40,9 +40,9 @@ pub fn promote(
         let spills = |&at: &usize| {
             let body = &bodies[best.order[at]];
             let place = best.places[best.order[at]];
-            let here = instance.cost(body, place.pool);
-            body.fixed.is_none()
-                && body.pools.iter().any(|allowed| instance.cost(body, allowed.pool) < here)
+            let cost = |pool| instance.problem.cost_in(body, pool);
+            let here = cost(place.pool);
+            body.fixed.is_none() && body.pools.iter().any(|allowed| cost(allowed.pool) < here)
         };
         let spilled: Vec<usize> = (first + 1..best.order.len()).filter(spills).collect();
         let at = match spilled.len() {

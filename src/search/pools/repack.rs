@@ -75,7 +75,7 @@ impl Repack<'_> {
         let saving = |body: &Body, place: &Place| {
             let is_allowed = body.pools.iter().any(|allowed| allowed.pool == pool);
             let is_free = is_allowed && body.fixed.is_none();
-            let [here, there] = [place.pool, pool].map(|pool| instance.cost(body, pool));
+            let [here, there] = [place.pool, pool].map(|pool| instance.problem.cost_in(body, pool));
             if is_free { here.saturating_sub(there) } else { 0 }
         };
         let bodies = instance.bodies.iter().zip(&best.places).enumerate();
