@@ -181,8 +181,7 @@ impl<'a> Assignment<'a> {
     fn assign(&mut self, at: usize, monitor: &mut Monitor<'_>) {
         let Some(&body) = self.order.get(at) else { return self.pack(monitor) };
         let mut had_empty = vec![false; self.instance.pools.len()];
-        for choice in self.choices[body].clone() {
-            let Choice { bin, cost } = choice;
+        for Choice { bin, cost } in self.choices[body].clone() {
             // Empty buffers of one pool are interchangeable: one is enough.
             let Bin { pool, room, .. } = self.bins[bin];
             let is_alike = self.filled[bin].count == 0
@@ -246,11 +245,7 @@ impl<'a> Assignment<'a> {
     /// A lower bound of the objective of all plans that continue this one.
     fn least_objective(&self, at: usize) -> Vec<u128> {
         let mut objective = vec![self.cost.saturating_add(self.rest[at])];
-        for pool in (0..self.instance.pools.len()).rev() {
-            let of_pool = self.bins.iter().zip(&self.filled).filter(|(bin, _)| bin.pool == pool);
-            let least = |(bin, filled): (&Bin, &Filled)| u128::from(bin.size(filled.least));
-            objective.push(of_pool.map(least).sum());
-        }
+        objective.extend((0..self.instance.pools.len()).rev().map(|pool| self.least(pool)));
         if let [_, size] = &mut *objective {
             *size = (*size).max(self.bound.into());
         }
@@ -261,10 +256,14 @@ impl<'a> Assignment<'a> {
     fn fits_capacities(&self) -> bool {
         self.instance.pools.iter().enumerate().all(|(at, pool)| {
             let (Some(capacity), Some(_)) = (pool.capacity, pool.largest) else { return true };
-            let of_pool = self.bins.iter().zip(&self.filled).filter(|(bin, _)| bin.pool == at);
-            let least = of_pool.map(|(bin, filled)| u128::from(bin.size(filled.least)));
-            least.sum::<u128>() <= u128::from(capacity)
+            self.least(at) <= u128::from(capacity)
         })
+    }
+
+    /// The sum of the least sizes of the bins of a pool.
+    fn least(&self, pool: usize) -> u128 {
+        let of_pool = self.bins.iter().zip(&self.filled).filter(|(bin, _)| bin.pool == pool);
+        of_pool.map(|(bin, filled)| u128::from(bin.size(filled.least))).sum()
     }
 
     /// Returns false if a short search proves that the bodies of a bin do not fit into it.
@@ -298,8 +297,7 @@ impl<'a> Assignment<'a> {
         let verdict = {
             let mut watch = watch(monitor, &open, 1, (Some(bound), Some(best)));
             let mut meter = Meter::new(&mut watch);
-            let mut meter = meter.part(0, budget);
-            let mut meter = meter.part(spent, u64::MAX);
+            let mut meter = meter.part(spent, budget.saturating_sub(spent));
             shelf.decide(&bins[bin], limit, nodes, &mut meter.since(before))
         };
         self.nodes += shelf.nodes() - before;
@@ -377,17 +375,15 @@ impl<'a> Assignment<'a> {
                     found = Some(size);
                     match self.bins[bin].below(size).filter(|&below| below >= least) {
                         Some(below) => limit = below,
-                        None => break,
+                        None => return found,
                     }
                 }
-                Verdict::Refuted => break,
-                Verdict::NodeLimit => {
-                    self.is_cut = true;
-                    break;
+                verdict => {
+                    self.is_cut |= verdict == Verdict::NodeLimit;
+                    return found;
                 }
             }
         }
-        found
     }
 
     fn shelf(&self, bin: usize) -> Option<&Shelf> {
