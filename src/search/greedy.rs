@@ -293,38 +293,26 @@ mod tests {
         });
     }
 
-    /// Returns whether two placed roots share bytes.
-    fn shares(problem: &Problem, (a, at): (ChunkId, Bytes), (b, other): (ChunkId, Bytes)) -> bool {
-        problem.segments(a).any(|s| {
-            problem.segments(b).any(|o| {
-                let in_time = s.begin < o.end && o.begin < s.end;
-                in_time && at + s.low < other + o.high && other + o.low < at + s.high
-            })
-        })
-    }
-
     #[test]
     fn every_body_lies_as_low_as_those_before_it_allow() {
         arbtest::arbtest(|random| {
             let problem = random_problem(random)?;
             let mut greedy = Greedy::new(&problem);
             for &key in greedy.orders().0 {
+                let layout = packed(&mut greedy, key);
                 let mut order: Vec<&Body> = greedy.bodies.iter().collect();
                 order.sort_by_key(|body| std::cmp::Reverse(key(body)));
-                let order: Vec<ChunkId> = order.into_iter().map(|body| body.root).collect();
-                let layout = packed(&mut greedy, key);
-                for (at, &root) in order.iter().enumerate() {
-                    let stands = |base| {
-                        let before = order[..at].iter().map(|&root| (root, layout.offset(root)));
-                        !before.into_iter().any(|old| shares(&problem, (root, base), old))
-                    };
-                    let mut bases = (0..).map(|turn| turn * problem.alignment());
-                    assert_eq!(bases.find(|&base| stands(base)), Some(layout.offset(root)));
+                let begins = order.iter().flat_map(|body| &body.segments).map(|s| s.begin);
+                let mut before = Occupancy::new(begins);
+                for Body { root, segments, .. } in &order {
+                    assert_eq!(before.lowest(segments, &problem), layout.offset(*root));
+                    before.take(segments, layout.offset(*root));
                 }
                 // Half of the bodies are kept where they are, and the others are placed around
                 // them.
+                let roots = order.iter().step_by(2).map(|body| body.root);
                 let some: Vec<(ChunkId, Bytes)> =
-                    order.iter().step_by(2).map(|&root| (root, layout.offset(root) + 64)).collect();
+                    roots.map(|root| (root, layout.offset(root) + 64)).collect();
                 for completed in greedy.complete(&some, Budget::default()) {
                     assert!(some.iter().all(|&(root, base)| completed.offset(root) == base));
                     right_plan(&problem, &completed);
