@@ -1,7 +1,5 @@
 //! Bodies: chunks joined by overwrites and parts, which move as one.
 
-use std::slice;
-
 use smallvec::{SmallVec, smallvec};
 
 use crate::{
@@ -104,14 +102,8 @@ impl Problem {
     /// The begin and the end of a body that is one chunk and overwrites none.
     pub(crate) fn one_life(&self, body: &Body) -> Option<(&[Step], &[Step])> {
         let [(id, _)] = *body.members else { return None };
-        let extra = self.extra.as_deref()?;
-        if body.extent == 0 || self.link(id).is_some() {
-            return None;
-        }
-        let chunk = self.chunk(id);
-        let in_steps = (slice::from_ref(&chunk.begin), slice::from_ref(&chunk.end));
-        let life = extra.constraints.lives.get(id.index());
-        Some(life.map_or(in_steps, |life| (&life.begin, &life.end)))
+        let is_whole = !self.is_unconstrained() && body.extent > 0 && self.link(id).is_none();
+        is_whole.then(|| self.view().life(id))
     }
 
     /// The lives of the bodies of a constrained problem.

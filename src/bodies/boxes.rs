@@ -1,6 +1,6 @@
 //! Boxes: the bytes that a chunk needs, and the time in which it needs them.
 
-use std::ops::Range;
+use std::{ops::Range, slice};
 
 use smallvec::{SmallVec, smallvec};
 
@@ -69,7 +69,7 @@ pub(crate) struct View<'a> {
     pub(crate) padding: Bytes,
 }
 
-impl View<'_> {
+impl<'a> View<'a> {
     pub(crate) fn padded(&self, chunk: ChunkId) -> Bytes {
         match self.chunks[chunk.index()].size {
             0 => 0,
@@ -82,18 +82,20 @@ impl View<'_> {
         offset..offset + i128::from(self.padded(chunk))
     }
 
+    /// The begin and the end of a chunk.
+    pub(crate) fn life(&self, chunk: ChunkId) -> (&'a [Step], &'a [Step]) {
+        let Chunk { begin, end, .. } = &self.chunks[chunk.index()];
+        let in_steps = (slice::from_ref(begin), slice::from_ref(end));
+        let life = self.constraints.lives.get(chunk.index());
+        life.map_or(in_steps, |life| (&life.begin, &life.end))
+    }
+
     pub(crate) fn begin(&self, chunk: ChunkId) -> Clock {
-        match self.constraints.lives.get(chunk.index()) {
-            Some(life) => life.begin.clone(),
-            None => [self.chunks[chunk.index()].begin].into(),
-        }
+        self.life(chunk).0.into()
     }
 
     pub(crate) fn end(&self, chunk: ChunkId) -> Clock {
-        match self.constraints.lives.get(chunk.index()) {
-            Some(life) => life.end.clone(),
-            None => [self.chunks[chunk.index()].end].into(),
-        }
+        self.life(chunk).1.into()
     }
 
     /// The moment at which the producer of a chunk is over.

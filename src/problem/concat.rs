@@ -187,11 +187,9 @@ impl Problem {
             let rest = std::iter::repeat(0);
             clock.iter().copied().chain(rest).take(streams).collect()
         };
-        let life = |(chunk, at): (&Chunk, usize)| match self.all_constraints().lives.get(at) {
-            Some(Life { begin, end }) => Life { begin: wide(begin), end: wide(end) },
-            None => Life { begin: wide(&[chunk.begin]), end: wide(&[chunk.end]) },
-        };
-        self.chunks.iter().zip(0..).map(life).collect()
+        let view = self.view();
+        let lives = self.ids().map(|chunk| view.life(chunk));
+        lives.map(|(begin, end)| Life { begin: wide(begin), end: wide(end) }).collect()
     }
 }
 
