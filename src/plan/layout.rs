@@ -48,6 +48,18 @@ impl Layout {
         Self { offsets, ..Self::default() }
     }
 
+    /// Places every chain, given these offsets of their roots.
+    pub(crate) fn of_bases(
+        problem: &Problem,
+        bases: impl IntoIterator<Item = (ChunkId, Bytes)>,
+    ) -> Self {
+        let mut by_root = vec![0; problem.len()];
+        for (root, base) in bases {
+            by_root[root.index()] = base;
+        }
+        Self::from_roots(problem, |root| by_root[root.index()])
+    }
+
     /// The peak set that the lower bound counts.
     pub(crate) fn peak_set<'a>(&'a self, problem: &'a Problem) -> &'a PeakSet {
         self.peak_set.as_ref().unwrap_or_else(|| problem.peak_set())

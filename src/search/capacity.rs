@@ -57,7 +57,7 @@ pub(super) fn fits_monitored(
             return Fit::No;
         }
         if let Some(bases) = decision.bases {
-            solution.improve_by(problem, bases);
+            solution.improve(problem, Layout::of_bases(problem, bases));
         }
     }
     match solution {

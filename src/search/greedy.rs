@@ -184,11 +184,8 @@ impl<'a> Greedy<'a> {
 
     /// The layout of these offsets, given by body.
     pub(super) fn layout(&self, bases: &[Bytes]) -> Layout {
-        let mut by_root = vec![0; self.problem.len()];
-        for (body, &base) in self.bodies.iter().zip(bases) {
-            by_root[body.root.index()] = base;
-        }
-        Layout::from_roots(self.problem, |root| by_root[root.index()])
+        let roots = self.bodies.iter().map(|body| body.root);
+        Layout::of_bases(self.problem, roots.zip(bases.iter().copied()))
     }
 
     fn order(&self, key: Key) -> Vec<usize> {

@@ -21,6 +21,7 @@ use crate::{
     Bytes, Limits, Problem, Step,
     budget::Budget,
     monitor::Monitor,
+    plan::Layout,
     problem::{ChunkId, Segment},
 };
 
@@ -114,7 +115,7 @@ fn repair_peaks(
         }
     }
     solution.nodes = monitor.add(0);
-    solution.improve_by(problem, problem.roots().map(|root| (root, repair.bases[root.index()])));
+    solution.improve(problem, Layout::from_roots(problem, |root| repair.bases[root.index()]));
 }
 
 impl PeakRepair<'_> {

@@ -1,6 +1,6 @@
 //! The answer of the search.
 
-use crate::{Bytes, Problem, plan::Layout, problem::ChunkId};
+use crate::{Bytes, Problem, plan::Layout};
 
 /// The answer of [`optimize`](super::optimize).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,19 +42,6 @@ impl Solution {
             (self.layout, self.pool_size) = (layout, pool_size);
         }
         pool_size
-    }
-
-    /// As [`improve`](Self::improve), with a layout in which each root lies at an offset.
-    pub(super) fn improve_by(
-        &mut self,
-        problem: &Problem,
-        roots: impl IntoIterator<Item = (ChunkId, Bytes)>,
-    ) -> Bytes {
-        let mut bases = vec![0; problem.len()];
-        for (root, base) in roots {
-            bases[root.index()] = base;
-        }
-        self.improve(problem, Layout::from_roots(problem, |root| bases[root.index()]))
     }
 }
 

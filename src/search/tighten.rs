@@ -12,7 +12,7 @@ use crate::search::{
     state::instance::Instance,
     under_way::Search,
 };
-use crate::{Bytes, Limits, problem::ChunkId};
+use crate::{Bytes, Limits, plan::Layout, problem::ChunkId};
 
 /// The number of grains in the bound to which sizes without a useful common divisor are rounded. The divisor is useful
 /// if a grain would be no larger.
@@ -75,12 +75,10 @@ fn tighten_and_settle(search: &mut Search<'_, '_>, packing: Packing<'_>, most: u
     let nodes = LimitSchedule.run(&mut packing, Share::of(most), monitor);
     solution.nodes = monitor.add(0);
     if let Some(offsets) = packing.offsets() {
-        let mut bases = vec![0; problem.len()];
-        for (root, &offset) in packing.inst().roots.iter().zip(offsets) {
-            // The unit makes no difference to the order.
-            bases[root.index()] = offset;
-        }
-        if let Some(packing) = greedy.settle(|root| bases[root.index()]) {
+        // The unit makes no difference to the order.
+        let roots = packing.inst().roots.iter().copied();
+        let found = Layout::of_bases(problem, roots.zip(offsets.iter().copied()));
+        if let Some(packing) = greedy.settle(|root| found.offset(root)) {
             solution.improve(problem, packing);
             // The search itself reported the pool before this improvement.
             monitor.stop(0, solution.lower_bound, solution.pool_size);

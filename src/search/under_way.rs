@@ -9,7 +9,7 @@ use super::{
     solution::Solution,
     state::instance::Instance,
 };
-use crate::{Bytes, Problem, monitor::Monitor};
+use crate::{Bytes, Problem, monitor::Monitor, plan::Layout};
 
 /// A problem, the best solution so far, and the monitor that may end the search. Each stage is a method that improves
 /// the solution.
@@ -72,7 +72,7 @@ impl Search<'_, '_> {
         solution.nodes = monitor.add(0);
         let bound = packing.bound();
         if let Some(bases) = packing.bases() {
-            solution.improve_by(problem, bases);
+            solution.improve(problem, Layout::of_bases(problem, bases));
         }
         solution.lower_bound = solution.lower_bound.max(bound.min(solution.pool_size));
         nodes
