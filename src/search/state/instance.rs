@@ -120,14 +120,12 @@ pub struct Staircase {
 impl Staircase {
     /// The sections from the first part to the last.
     pub fn sections(&self) -> Range<usize> {
-        let first = self.parts.first().map_or(0, |part| part.first as usize);
-        let end = self.parts.last().map_or(0, |part| part.end as usize);
-        first..end
+        Item::around(&self.parts).sections()
     }
 
     /// The end of its highest part.
     pub fn top(&self) -> u64 {
-        self.parts.iter().map(|part| part.high).max().unwrap_or(0)
+        Item::around(&self.parts).size
     }
 
     /// The part that covers a section.
