@@ -74,7 +74,7 @@ pub fn fixed_at(inst: &Instance, offsets: &[u64], is_fixed: impl Fn(usize) -> bo
     };
     let bodies = inst.items.iter().zip(offsets).enumerate();
     let outlines: Vec<Outline> = bodies.map(outline).collect();
-    Instance::of_outlines(&outlines, inst.align, false)
+    Instance::of_outlines(&outlines, inst.align)
 }
 
 /// Checks a search on random rectangles, every third of which is fixed where a packing has it, below a limit of that

@@ -132,7 +132,7 @@ fn a_limit_below_the_only_place_of_a_body_is_not_tried_again() {
         }
     };
     let bodies = [body(4, 5, Some(2)), body(4, 3, None), body(2, 1, None)];
-    let inst = Instance::of_outlines(&bodies, 1, false);
+    let inst = Instance::of_outlines(&bodies, 1);
     let mut ejection = Ejection::new(&inst).unwrap();
     assert_eq!((inst.bound(), ejection.floor()), (9, 7));
     assert_eq!(ejection.pack_alone(9, 0, 1000), None);

@@ -49,7 +49,7 @@ pub fn tighten(
     let [_, best] = *packed.objective else { return None };
     let best = Bytes::try_from(best).ok()?;
     let (bodies, alignment) = outlines(instance, bound, best)?;
-    let inst = Instance::of_outlines(&bodies, alignment, false).without(monitor.without());
+    let inst = Instance::of_outlines(&bodies, alignment).without(monitor.without());
     let is_tightened = inst.bodies() <= LARGE;
     let inst = if is_tightened { inst.with_pins() } else { inst };
     let step = inst.unit * inst.align;

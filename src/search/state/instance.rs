@@ -276,12 +276,12 @@ impl Instance {
         self.exact.as_ref().map_or(self.align, |exact| exact.alignment)
     }
 
-    /// Creates the instance of bodies whose offsets are multiples of an alignment. `ragged` is true
-    /// if the offsets of some of their parts are not.
-    pub fn of_outlines(bodies: &[Outline], alignment: Bytes, ragged: bool) -> Self {
-        Budget::unlimited(|budget| Self::of_outlines_within(bodies, alignment, ragged, budget))
+    /// Creates the instance of bodies whose offsets, and those of their parts, are multiples of an alignment.
+    pub fn of_outlines(bodies: &[Outline], alignment: Bytes) -> Self {
+        Budget::unlimited(|budget| Self::of_outlines_within(bodies, alignment, false, budget))
     }
 
+    /// The same within a budget. `ragged` is true if the offsets of some parts are no multiples of the alignment.
     fn of_outlines_within(
         bodies: &[Outline],
         alignment: Bytes,

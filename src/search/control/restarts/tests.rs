@@ -128,7 +128,7 @@ fn packings_around_fixed_bodies_are_those_of_trying_all_places() {
         let immobile = fixed.iter().map(|rect| outline(&[*rect], Some(rect.units[0])));
         let outlines: Vec<Outline> =
             immobile.chain(bodies.iter().map(|body| outline(body, None))).collect();
-        let inst = Instance::of_outlines(&outlines, 1, false).with_pins();
+        let inst = Instance::of_outlines(&outlines, 1).with_pins();
         let is_packed = |limit: u64| fits(&mut fixed.clone(), &bodies, limit * inst.unit);
         let tops = fixed.iter().map(|rect| rect.units[1] / inst.unit);
         let least = tops.max().unwrap_or(0).max(inst.bound());
@@ -213,7 +213,7 @@ fn a_perfect_packing_around_fixed_pieces_is_found(#[values(0, 33_000, 48_000)] s
         let is_fixed = scramble(seed ^ at as u64).is_multiple_of(10);
         outline.fixed = is_fixed.then_some(pieces[at].units[0]);
     }
-    let inst = Instance::of_outlines(&outlines, 1, false).with_pins();
+    let inst = Instance::of_outlines(&outlines, 1).with_pins();
     let mut restarts = Restarts::new(&inst, 0);
     let limit = 300 / inst.unit;
     let verdict = restarts.decide(limit, 100_000, &mut Meter::unwatched().part(0, 300_000));
@@ -246,7 +246,7 @@ fn is_found_pinned(restarts: &Restarts<'_>) -> bool {
 fn two_fixed(low: u64) -> Instance {
     let fixed = |range: [u64; 2]| outline(&[Rect { steps: [0, 2], units: range }], Some(range[0]));
     let free = outline(&[Rect { steps: [0, 1], units: [0, 1] }], None);
-    Instance::of_outlines(&[fixed([0, 3]), fixed([low, 9]), free], 1, false).with_pins()
+    Instance::of_outlines(&[fixed([0, 3]), fixed([low, 9]), free], 1).with_pins()
 }
 
 /// A pinned item that would rest on nothing is left to the search around fixed bodies. Above the highest limit for
@@ -285,7 +285,7 @@ fn what_packs_pieces_without_pins_packs_them_with_pins() {
     for seed in (0..60).map(|seed| seed * 500) {
         let pieces = pieces(seed);
         let mut outlines = free(&pieces);
-        let inst = Instance::of_outlines(&outlines, 1, false);
+        let inst = Instance::of_outlines(&outlines, 1);
         let limit = 300 / inst.unit;
         let mut search = Restarts::new(&inst, 0);
         let verdict = search.decide(limit, 4, &mut Meter::unwatched());
@@ -297,7 +297,7 @@ fn what_packs_pieces_without_pins_packs_them_with_pins() {
             let is_fixed = scramble(seed ^ at as u64).is_multiple_of(5);
             outlines[at].fixed = is_fixed.then_some(offset * inst.unit);
         }
-        let inst = Instance::of_outlines(&outlines, 1, false).with_pins();
+        let inst = Instance::of_outlines(&outlines, 1).with_pins();
         let Some(other) = &inst.pinned else { continue };
         let limit = 300 / inst.unit;
         let mut pinned = Restarts::new(&other.inst, 0);
@@ -317,7 +317,7 @@ fn a_guide_leads_to_a_packing() {
     let (mut alone, mut guided) = (0, 0);
     for seed in (0..8).map(|seed| seed * 1000) {
         let pieces = pieces(seed);
-        let inst = Instance::of_outlines(&free(&pieces), 1, false);
+        let inst = Instance::of_outlines(&free(&pieces), 1);
         let guide = inst.roots.iter().map(|root| Some(pieces[root.index()].units[0]));
         let guide = guide.map(|offset| offset.map(|offset| offset / inst.unit)).collect();
         let limit = 300 / inst.unit;

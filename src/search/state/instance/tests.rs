@@ -116,7 +116,7 @@ fn pinned_items_are_in_the_order_that_they_have_without_pins() {
             let fixed = at.is_multiple_of(3).then_some(100 * at as u64);
             outlines.push(Outline { root, segments: vec![segment], fixed });
         }
-        let inst = Instance::of_outlines(&outlines, 1, false).with_pins();
+        let inst = Instance::of_outlines(&outlines, 1).with_pins();
         let Pinned { inst: pinned, numbers } = *inst.pinned.clone().unwrap();
         for ((&pin, root), &number) in pinned.pins.iter().zip(&pinned.roots).zip(&numbers) {
             assert_eq!(*root, inst.roots[number as usize]);
@@ -125,7 +125,7 @@ fn pinned_items_are_in_the_order_that_they_have_without_pins() {
         for outline in &mut outlines {
             outline.fixed = None;
         }
-        let plain = Instance::of_outlines(&outlines, 1, false);
+        let plain = Instance::of_outlines(&outlines, 1);
         assert_eq!(pinned.roots, plain.roots);
         let in_bytes = |inst: &Instance| -> Vec<Item> {
             let item = |item: &Item| Item { size: item.size * inst.unit, ..*item };
