@@ -50,9 +50,6 @@ const PLACINGS: u64 = 32;
 /// Attempts with a limit from here on are not made.
 const HIGH: i64 = 1 << 40;
 
-/// The most pairs of bodies that share a section: placing all bodies once then takes 40 million nodes.
-const MAX_PAIRS: u64 = 1 << 28;
-
 /// The weight of a section is its live bytes squared this many times, for more than [`LONG`] rectangles and for others.
 const SQUARINGS_OF_LONG: usize = 7;
 const SQUARINGS: usize = 5;
@@ -143,7 +140,7 @@ impl Ejection {
         let squarings = if is_long { SQUARINGS_OF_LONG } else { SQUARINGS };
         let weights = weights(areas(&bodies, &live, squarings), &fixed);
         let bodies = bodies.into_iter().map(|body| body.parts).collect();
-        let strip = Strip::new(bodies, fixed, align, MAX_PAIRS)?;
+        let strip = Strip::new(bodies, fixed, align)?;
         let mut order = outwards(&strip.items, peak);
         order.retain(|&body| strip.fixed[body].is_none());
         let tops = (strip.items.iter().zip(&strip.fixed))

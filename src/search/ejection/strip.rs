@@ -14,6 +14,9 @@ use crate::search::{
 /// One list of live bodies is kept for every this many bodies.
 const STRIDE: usize = 64;
 
+/// The most pairs of bodies that share a section: placing all bodies once then takes 40 million nodes.
+const MAX_PAIRS: u64 = 1 << 28;
+
 /// [`Strip::sort`] passes over the blocks this many times.
 pub const SORT_PASSES: u64 = 2;
 
@@ -83,13 +86,8 @@ pub struct Strip {
 
 impl Strip {
     /// Creates a strip of bodies, given by their parts and sorted by first section, and the offsets of those that
-    /// cannot move. Returns `None` if more than `most` pairs of them share a section.
-    pub fn new(
-        mut parts: Vec<Vec<Part>>,
-        fixed: Vec<Option<i64>>,
-        align: i64,
-        most: u64,
-    ) -> Option<Self> {
+    /// cannot move. Returns `None` if more than [`MAX_PAIRS`] of them share a section.
+    pub fn new(mut parts: Vec<Vec<Part>>, fixed: Vec<Option<i64>>, align: i64) -> Option<Self> {
         let items: Vec<Item> = parts.iter().map(|parts| Item::around(parts)).collect();
         for (parts, &item) in parts.iter_mut().zip(&items) {
             if **parts == [item.part()] {
@@ -102,7 +100,7 @@ impl Strip {
         for (at, &item) in (0u32..).zip(&items) {
             live.retain(|(_, other)| other.end > item.first);
             pairs += live.len() as u64;
-            if pairs > most {
+            if pairs > MAX_PAIRS {
                 return None;
             }
             if (at as usize).is_multiple_of(STRIDE) {
