@@ -163,12 +163,11 @@ pub(super) const fn may_be_cured(error: &PlanError) -> bool {
                     | SequenceError::RequiredOverwriteOfAlias { .. }
                     | SequenceError::RequiredGather { .. }
             )
-    ) || matches!(error, PlanError::Problem(error) if !is_of_options(error))
-}
-
-/// Returns whether an error is about the caller's options, so that no choice makes a difference.
-const fn is_of_options(error: &ProblemError) -> bool {
-    matches!(error, ProblemError::Alignment { .. })
+    ) || match error {
+        // The alignment is an option of the caller, so no choice makes a difference.
+        PlanError::Problem(error) => !matches!(error, ProblemError::Alignment { .. }),
+        _ => false,
+    }
 }
 
 /// The plan, with a bound that holds for all choices.
