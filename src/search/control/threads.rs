@@ -64,7 +64,14 @@ mod tests {
     #[test]
     fn no_more_threads_search_than_requested_and_than_there_are_cores() {
         let cores = thread::available_parallelism().map_or(1, usize::from);
-        for (asked, run) in [(0, 1), (1, 1), (2, cores.min(2)), (usize::MAX, cores)] {
+        for (asked, length, run) in [
+            (0, SHORT, 1),
+            (1, SHORT, 1),
+            // A short search has one thread.
+            (2, SHORT - 1, 1),
+            (2, SHORT, cores.min(2)),
+            (usize::MAX, SHORT, cores),
+        ] {
             let (incumbent, searches) = (Incumbent::new(0, 9), AtomicU64::new(0));
             let mut calls = 0;
             let mut caller = |_| {
@@ -74,30 +81,19 @@ mod tests {
             let mut meter = Meter::new(&mut caller);
             let nodes = together(asked, &incumbent, &mut meter, |number, meter| {
                 searches.fetch_add(1, Ordering::Relaxed);
-                for nodes in [5, SHORT + number] {
+                for nodes in [5, length + number] {
                     // The first thread may be at its end.
                     assert!(!meter.is_over(nodes) || number > 0);
                 }
-                SHORT + number
+                length + number
             });
             let run = run as u64;
-            assert_eq!((nodes, searches.into_inner(), calls), (SHORT, run, 2));
+            assert_eq!((nodes, searches.into_inner(), calls), (length, run, 2));
             assert_eq!(
                 incumbent.worker_nodes(),
-                (1..run).map(|number| SHORT + number).sum::<u64>()
+                (1..run).map(|number| length + number).sum::<u64>()
             );
             assert!(incumbent.is_over());
         }
-    }
-
-    #[test]
-    fn a_short_search_has_one_thread() {
-        let (incumbent, searches) = (Incumbent::new(0, 9), AtomicU64::new(0));
-        let nodes = together(2, &incumbent, &mut Meter::unwatched(), |_, meter| {
-            searches.fetch_add(1, Ordering::Relaxed);
-            assert!(!meter.is_over(SHORT - 1));
-            SHORT - 1
-        });
-        assert_eq!((nodes, searches.into_inner(), incumbent.worker_nodes()), (SHORT - 1, 1, 0));
     }
 }
