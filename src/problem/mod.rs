@@ -37,7 +37,7 @@ pub(crate) use error::ProblemError;
 #[cfg(feature = "serde")]
 pub(crate) use file::ProblemFile;
 pub(crate) use labels::{Ids, Labels};
-pub(crate) use links::{Link, Rejected};
+pub(crate) use links::{Link, Links, Rejected};
 pub use links::{RejectReason, Request};
 
 use std::sync::{Arc, LazyLock, OnceLock};
@@ -48,7 +48,6 @@ use crate::{
     bound::PeakSet,
     steps::sorted_by_step,
 };
-pub(crate) use links::Links;
 
 /// The index of a chunk in its [`Problem`], from 0.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -44,9 +44,7 @@ impl BodyBuilder<'_> {
         }
         result
     }
-}
 
-impl BodyBuilder<'_> {
     /// Compares the chunks of a body that were not pinned before with all that are.
     fn check_pins_slowly(
         &mut self,

@@ -12,11 +12,9 @@ mod pools;
 #[cfg(feature = "serde")]
 pub(crate) use check::{APART, PART};
 pub(crate) use check::{REQUEST, check, check_optional_parts, known};
-pub(crate) use clock::Clock;
-pub(crate) use clock::Clocks;
+pub(crate) use clock::{Clock, Clocks};
 pub use features::Feature;
-pub(crate) use pools::Place;
-pub(crate) use pools::UsedBytes;
+pub(crate) use pools::{Place, UsedBytes};
 pub use pools::{Pool, PoolId};
 
 use std::ops::Range;
