@@ -77,7 +77,13 @@ pub mod sequence;
 mod sets;
 mod steps;
 mod strategy;
+#[cfg(test)]
+#[path = "../tests/common/tilings.rs"]
+mod tilings;
 pub mod verify;
+
+#[cfg(test)]
+extern crate self as memplan;
 
 pub use input::{Input, InputRef};
 pub(crate) use limits::Observer;
