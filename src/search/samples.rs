@@ -14,7 +14,7 @@ use crate::search::{
     },
 };
 use crate::{
-    Limits, Observer, Plan, Problem, Step,
+    Bytes, Limits, Observer, Plan, Problem, Step,
     monitor::Monitor,
     plan::Layout,
     problem::{ChunkId, ProblemBuilder, Segment},
@@ -63,14 +63,17 @@ pub fn instance(problem: &Problem) -> Instance {
     Instance::new(problem, &problem.roots().collect::<Vec<_>>(), &monitor).unwrap()
 }
 
+/// A body that is one rectangle.
+pub fn rectangle(at: usize, [begin, end]: [Step; 2], high: Bytes, fixed: Option<Bytes>) -> Outline {
+    let root = ChunkId::from_index(at);
+    Outline { root, segments: vec![Segment { chunk: root, begin, end, low: 0, high }], fixed }
+}
+
 /// The items of an instance, some of them fixed at their offsets in a packing.
 pub fn fixed_at(inst: &Instance, offsets: &[u64], is_fixed: impl Fn(usize) -> bool) -> Instance {
     let outline = |(at, (item, &offset)): (usize, (&Item, &u64))| {
-        let root = ChunkId::from_index(at);
-        let (begin, end) = (item.first.into(), item.end.into());
-        let segment = Segment { chunk: root, begin, end, low: 0, high: item.size };
-        let fixed = is_fixed(at).then_some(offset);
-        Outline { root, segments: vec![segment], fixed }
+        let steps = [item.first, item.end].map(Step::from);
+        rectangle(at, steps, item.size, is_fixed(at).then_some(offset))
     };
     let bodies = inst.items.iter().zip(offsets).enumerate();
     let outlines: Vec<Outline> = bodies.map(outline).collect();

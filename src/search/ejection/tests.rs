@@ -3,12 +3,11 @@ use arbitrary::{Result, Unstructured};
 use crate::search::ejection::*;
 use crate::{
     Problem,
-    problem::{ChunkId, Segment},
     search::{
         control::descent::{Attempts, descend},
         incumbent::Incumbent,
-        samples::{check_places, instance, interlocking, random_problem},
-        state::{fingerprint::scramble, instance::Outline},
+        samples::{check_places, instance, interlocking, random_problem, rectangle},
+        state::fingerprint::scramble,
     },
 };
 
@@ -123,14 +122,7 @@ fn a_body_ejects_those_that_weigh_least() {
 #[test]
 fn a_limit_below_the_only_place_of_a_body_is_not_tried_again() {
     // The fixed body leaves 2 units below it, and the items need 3.
-    let body = |end, high, fixed| {
-        let root = ChunkId::from_index(0);
-        Outline {
-            root,
-            segments: vec![Segment { chunk: root, begin: 0, end, low: 0, high }],
-            fixed,
-        }
-    };
+    let body = |end, high, fixed| rectangle(0, [0, end], high, fixed);
     let bodies = [body(4, 5, Some(2)), body(4, 3, None), body(2, 1, None)];
     let inst = Instance::of_outlines(&bodies, 1);
     let mut ejection = Ejection::new(&inst).unwrap();

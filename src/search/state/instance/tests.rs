@@ -1,4 +1,4 @@
-use crate::search::samples::{instance, random_problem};
+use crate::search::samples::{instance, random_problem, rectangle};
 use crate::search::state::instance::*;
 
 /// The parts of all bodies over a section, by root.
@@ -107,14 +107,12 @@ fn pinned_items_are_in_the_order_that_they_have_without_pins() {
     let (mut forwards, mut backwards) = (0, 0);
     arbtest::arbtest(|random| {
         let mut outlines = Vec::new();
-        for at in 0..random.int_in_range(1..=20)? {
+        for at in 0..random.int_in_range(1_usize..=20)? {
             let begin = random.int_in_range(0..=20)?;
             let end = begin + random.int_in_range(1..=9)?;
             let high = random.int_in_range(1..=9)?;
-            let root = ChunkId::from_index(at);
-            let segment = Segment { chunk: root, begin, end, low: 0, high };
             let fixed = at.is_multiple_of(3).then_some(100 * at as u64);
-            outlines.push(Outline { root, segments: vec![segment], fixed });
+            outlines.push(rectangle(at, [begin, end], high, fixed));
         }
         let inst = Instance::of_outlines(&outlines, 1).with_pins();
         let Pinned { inst: pinned, numbers } = *inst.pinned.clone().unwrap();
