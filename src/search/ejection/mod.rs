@@ -122,8 +122,13 @@ impl Engine for Ejection {
 impl Ejection {
     /// Returns `None` if there are too many bodies, too high ones, or too many pairs that share a section.
     pub fn new(inst: &Instance) -> Option<Self> {
-        let bodies = bodies(inst)?;
-        let stack = bodies.iter().flat_map(|body| &body.parts).map(|part| part.high);
+        let (bodies, numbers) = bodies(inst);
+        let mut fixed_at = vec![None; bodies.len()];
+        for &Fixed { body, offset } in &inst.fixed {
+            fixed_at[body as usize] = Some(i64::try_from(offset).ok()?);
+        }
+        let fixed: Vec<_> = numbers.iter().map(|&number| fixed_at[number]).collect();
+        let stack = bodies.iter().flatten().map(|part| part.high);
         let stack = stack.fold(inst.align, u64::saturating_add);
         let is_small = bodies.len() < MAX_KEPT && stack < 1 << 48;
         let is_low = inst.bound() < HIGH.unsigned_abs() / 2;
@@ -133,13 +138,10 @@ impl Ejection {
         let align = i64::try_from(inst.align).ok()?;
         let live = inst.live();
         let peak = (0..).zip(&live).max_by_key(|&(_, live)| live).map_or(0, |(section, _)| section);
-        let numbers = bodies.iter().map(|body| body.number).collect();
-        let fixed: Vec<_> = bodies.iter().map(|body| body.fixed).collect();
-        let is_rectangle = |body: &Body| matches!(body.parts[..], [Part { low: 0, .. }]);
+        let is_rectangle = |parts: &Vec<Part>| matches!(parts[..], [Part { low: 0, .. }]);
         let is_long = bodies.len() > LONG && bodies.iter().all(is_rectangle);
         let squarings = if is_long { SQUARINGS_OF_LONG } else { SQUARINGS };
         let weights = weights(areas(&bodies, &live, squarings), &fixed);
-        let bodies = bodies.into_iter().map(|body| body.parts).collect();
         let strip = Strip::new(bodies, fixed, align)?;
         let mut order = outwards(&strip.items, peak);
         order.retain(|&body| strip.fixed[body].is_none());
@@ -464,30 +466,15 @@ impl Packer for Ejection {
     }
 }
 
-/// A body of an instance.
-struct Body {
-    /// In time order.
-    parts: Vec<Part>,
-    /// Its number in the instance.
-    number: usize,
-    /// Its offset, if it cannot move.
-    fixed: Option<i64>,
-}
-
-/// All bodies of an instance, by first section; `None` if an offset is too high.
-fn bodies(inst: &Instance) -> Option<Vec<Body>> {
-    let bodies = inst.parts().enumerate();
-    let mut bodies: Vec<Body> =
-        bodies.map(|(number, parts)| Body { parts, number, fixed: None }).collect();
-    for &Fixed { body, offset } in &inst.fixed {
-        bodies[body as usize].fixed = Some(i64::try_from(offset).ok()?);
-    }
-    bodies.sort_by_key(|body| body.parts.first().map(|part| part.first));
-    Some(bodies)
+/// The parts of all bodies of an instance, by first section, and the number that the instance gives to each body.
+fn bodies(inst: &Instance) -> (Vec<Vec<Part>>, Vec<usize>) {
+    let mut bodies: Vec<(Vec<Part>, usize)> = inst.parts().zip(0..).collect();
+    bodies.sort_by_key(|(parts, _)| parts.first().map(|part| part.first));
+    bodies.into_iter().unzip()
 }
 
 /// The area of each body, where a section counts by a power of its live bytes.
-fn areas(bodies: &[Body], live: &[u64], squarings: usize) -> Vec<u128> {
+fn areas(bodies: &[Vec<Part>], live: &[u64], squarings: usize) -> Vec<u128> {
     let most = u128::from(live.iter().copied().max().unwrap_or(0).max(1));
     let mut sum = 0;
     let mut before = vec![0];
@@ -500,7 +487,7 @@ fn areas(bodies: &[Body], live: &[u64], squarings: usize) -> Vec<u128> {
     let area = |part: &Part| {
         u128::from(part.high - part.low) * (before[part.end as usize] - before[part.first as usize])
     };
-    bodies.iter().map(|body| body.parts.iter().map(area).sum()).collect()
+    bodies.iter().map(|parts| parts.iter().map(area).sum()).collect()
 }
 
 /// The weight of each body: its share of the sum of all areas; the most if it cannot move.
