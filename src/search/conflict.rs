@@ -7,7 +7,7 @@ use crate::search::{
     sizes::LARGE,
 };
 use crate::{
-    Bytes, Limits, Observer, Problem, Step,
+    Bytes, Limits, Observer, Problem,
     monitor::Monitor,
     problem::{ChunkId, Segment},
 };
@@ -41,7 +41,7 @@ pub fn conflict(
     // Small roots are removed first, so that few remain.
     roots.sort_by_key(|&root| problem.padded_size(root));
     if problem.lower_bound() > capacity {
-        roots = peak_clique(problem, roots, problem.peak_step(), capacity);
+        roots = peak_clique(problem, roots, capacity);
         // No other step has more of them alive.
         if roots.iter().all(|&root| problem.overwriter(root).is_none()) {
             roots.sort_unstable();
@@ -55,12 +55,8 @@ pub fn conflict(
 }
 
 /// The fewest roots alive at the peak that are too large together, smallest first.
-fn peak_clique(
-    problem: &Problem,
-    mut roots: Vec<ChunkId>,
-    peak: Step,
-    capacity: Bytes,
-) -> Vec<ChunkId> {
+fn peak_clique(problem: &Problem, mut roots: Vec<ChunkId>, capacity: Bytes) -> Vec<ChunkId> {
+    let peak = problem.peak_step();
     let alive = |segment: &Segment| (segment.begin..segment.end).contains(&peak);
     roots.retain(|&root| problem.segments(root).any(|segment| alive(&segment)));
     let bytes = |root: &ChunkId| -> Bytes {
