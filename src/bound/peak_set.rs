@@ -86,12 +86,6 @@ impl Problem {
         peak_set.map(|peak_set| self.in_pools(peak_set)).map_err(|peak_set| self.in_pools(peak_set))
     }
 
-    /// The bytes of a body that no other body alive at the same time can use: its extent, and the bytes of the cells of
-    /// the alignment that it alone touches.
-    pub(crate) fn sizes_alone(&self, body: &Body) -> (Bytes, Bytes) {
-        (body.extent, self.aligned_bytes(body, &(0..body.extent)))
-    }
-
     /// The least size of the only pool that holds bodies alive together, if their extents have the sum `plain` and
     /// their cells the sum `aligned_bytes`.
     pub(crate) fn bytes_beside(&self, plain: Bytes, aligned_bytes: Bytes) -> Bytes {
@@ -162,7 +156,7 @@ impl Problem {
     }
 
     /// The bytes of the cells of the alignment that some bytes of a body alone touch, wherever it lies.
-    pub(super) fn aligned_bytes(&self, body: &Body, bytes: &Range<Bytes>) -> Bytes {
+    pub(crate) fn aligned_bytes(&self, body: &Body, bytes: &Range<Bytes>) -> Bytes {
         let alignment = self.alignment();
         let residue = body.pools.first().map_or(0, |allowed| allowed.residue);
         let cell = |at: Bytes| align_up(at + residue % alignment, alignment);

@@ -82,8 +82,11 @@ impl<'a> Pairwise<'a> {
         if bodies.len() > 1 << 15 {
             return bound;
         }
-        let sizes: Vec<(Bytes, Bytes)> =
-            bodies.iter().map(|body| self.instance.problem.sizes_alone(body)).collect();
+        // Those that no other body can use, and those of the cells of the alignment that it alone touches.
+        let bytes = |body: &Body| {
+            (body.extent, self.instance.problem.aligned_bytes(body, &(0..body.extent)))
+        };
+        let sizes: Vec<(Bytes, Bytes)> = bodies.iter().map(bytes).collect();
         let extent = |body: usize| bodies[body].extent.cast_signed();
         let beside = |body: usize| {
             let clashes = self.clashes.0[body].iter();
