@@ -337,7 +337,7 @@ fn add_id(ids: &mut Ids, id: &str) {
 }
 
 pub(super) fn read_plan(bytes: &[u8], problem: &Problem) -> Result<Plan, ImportError> {
-    let labels = problem.labels();
+    let labels = &problem.labels;
     let texts = matches!(labels.ids, Ids::Texts(_));
     let ids: HashMap<String, ChunkId> = problem.ids().map(|id| (labels.id(id), id)).collect();
     let mut chunks: Vec<PlannedChunk> = Vec::with_capacity(problem.len());

@@ -84,7 +84,7 @@ impl Plan {
     }
 
     fn of_problem(problem: &Problem, strategy: Strategy, layout: &Layout) -> Self {
-        let labels = problem.labels();
+        let labels = &problem.labels;
         let place = |chunk| Place::new(layout.pool(chunk), layout.offset(chunk));
         let chunks = problem
             .ids()

@@ -193,7 +193,7 @@ fn unless_empty<T, L: FromIterator<T>>(items: impl Iterator<Item = T>) -> Option
 impl From<Problem> for ProblemFile {
     fn from(problem: Problem) -> Self {
         let constraints = problem.all_constraints();
-        let number = |chunk: ChunkId| problem.labels().number(chunk);
+        let number = |chunk: ChunkId| problem.number(chunk);
         let is_full = !problem.is_unconstrained() || !problem.optional_parts().is_empty();
         Self {
             format: if is_full { FULL } else { PLAIN }.to_owned(),
@@ -265,7 +265,7 @@ impl From<PoolEntry> for Pool {
 
 impl ChunkEntry {
     fn of(problem: &Problem, chunk: ChunkId) -> Self {
-        let (labels, constraints) = (problem.labels(), problem.all_constraints());
+        let (labels, constraints) = (&problem.labels, problem.all_constraints());
         let (of, life) = (constraints.of(chunk), constraints.lives.get(chunk.index()));
         let &Chunk { begin, end, size } = problem.chunk(chunk);
         let moment = |clock: &Clock| Moment::Clock(clock.to_vec());

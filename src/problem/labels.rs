@@ -77,7 +77,7 @@ impl Problem {
     /// If the id belongs to another problem with more chunks.
     #[must_use]
     pub fn number(&self, chunk: ChunkId) -> u64 {
-        self.labels().number(chunk)
+        self.labels.number(chunk)
     }
 
     /// The id of a chunk as written in its input.
@@ -87,13 +87,13 @@ impl Problem {
     /// If the id belongs to another problem with more chunks.
     #[must_use]
     pub fn id(&self, chunk: ChunkId) -> String {
-        self.labels().id(chunk)
+        self.labels.id(chunk)
     }
 
     /// The name of a chunk, if it has one of its own.
     #[must_use]
     pub fn own_name(&self, chunk: ChunkId) -> Option<&str> {
-        self.labels().own_name(chunk)
+        self.labels.own_name(chunk)
     }
 
     /// The name of a chunk for messages: its own, or its id if it has none.
@@ -103,6 +103,6 @@ impl Problem {
     /// If the id belongs to another problem with more chunks.
     #[must_use]
     pub fn name(&self, chunk: ChunkId) -> String {
-        self.labels().name(chunk)
+        self.labels.name(chunk)
     }
 }

@@ -102,6 +102,7 @@ pub struct Problem {
     pub(crate) requests: Vec<Request>,
     /// The accepted requests, derived from the two fields above.
     pub(crate) links: Links,
+    /// The names and ids of the chunks in messages and files.
     pub(crate) labels: Labels,
     pub(crate) alignment: Bytes,
     pub(crate) padding: Bytes,
@@ -270,11 +271,6 @@ impl Problem {
         let (_, mut dropped) = Links::resolve(&self.chunks, &self.requests);
         dropped.sort_by_key(|&(request, _)| request);
         dropped
-    }
-
-    /// The names and ids of the chunks in messages and files.
-    pub(crate) fn labels(&self) -> &Labels {
-        &self.labels
     }
 
     /// The alignment of every root's offset in bytes, a power of two.

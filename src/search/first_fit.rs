@@ -141,7 +141,7 @@ pub(super) fn packed(
     }
     best.ok_or_else(|| {
         let body = &bodies[failure.unwrap_or(0)];
-        let chunk = problem.labels().name(body.members[0].0);
+        let chunk = problem.name(body.members[0].0);
         PlanError::NoPlace { chunk, size: body.extent }
     })
 }

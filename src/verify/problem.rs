@@ -20,7 +20,7 @@ pub(super) struct Matching {
 }
 
 pub(super) fn check(problem: &Problem, plan: &Plan, violations: &mut Vec<Violation>) -> Matching {
-    let labels = problem.labels();
+    let labels = &problem.labels;
     let find = finder(problem);
 
     let mut chunks: Vec<Option<ChunkId>> = Vec::with_capacity(plan.chunks.len());
@@ -103,7 +103,7 @@ pub(super) fn with_listed_parts<'p>(problem: &'p Problem, plan: &Plan) -> Cow<'p
 type Finder<'a> = Box<dyn Fn(&PlannedChunk) -> Option<ChunkId> + 'a>;
 
 fn finder(problem: &Problem) -> Finder<'_> {
-    match &problem.labels().ids {
+    match &problem.labels.ids {
         Ids::Positions => Box::new(|chunk| {
             let at = usize::try_from(chunk.id).ok().filter(|&at| at < problem.len())?;
             Some(ChunkId::from_index(at))
@@ -114,7 +114,7 @@ fn finder(problem: &Problem) -> Finder<'_> {
         }
         Ids::Texts(_) => {
             let ids: HashMap<String, ChunkId> =
-                problem.ids().map(|id| (problem.labels().name(id), id)).collect();
+                problem.ids().map(|id| (problem.name(id), id)).collect();
             Box::new(move |chunk| ids.get(&*chunk.name).copied())
         }
     }

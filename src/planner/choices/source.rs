@@ -188,8 +188,8 @@ impl<'a> Source<'a> {
             (Self::Sequence(sequence, _), Tied::Tensors(tie)) => (sequence, tie),
             (Self::Problem(problem), Tied::Part(at)) => {
                 let part = problem.optional_parts()[at];
-                let [output, input] = [part.whole, part.part]
-                    .map(|chunk| problem.labels().name(chunk).into_boxed_str());
+                let [output, input] =
+                    [part.whole, part.part].map(|chunk| problem.name(chunk).into_boxed_str());
                 return Some(PlannedCopy { output, input, size: problem.chunk(part.part).size });
             }
             _ => return None,

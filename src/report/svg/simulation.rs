@@ -190,7 +190,7 @@ fn tower(
 
 /// Writes the event and the free queue after it.
 fn under(svg: &mut String, drawing: &Drawing<'_>, queues: &Queues, event: &Event, x: f64) {
-    let name = drawing.problem.labels().name(event.chunk);
+    let name = drawing.problem.name(event.chunk);
     let name = fitted(&printable(&name), COLUMN).unwrap_or_default();
     let (middle, mut y) = (Px(x + COLUMN / 2.0), TOWER);
     let _ = writeln!(
@@ -225,7 +225,7 @@ fn boxed(svg: &mut String, drawing: &Drawing<'_>, block: &Block, (x, y): (f64, f
     let (class, name) = match block.holder {
         Holder::Chunk(chunk) => {
             let colour = drawing.colours[chunk.index()];
-            let name = drawing.problem.labels().name(chunk);
+            let name = drawing.problem.name(chunk);
             (format!("c c{colour}"), printable(&name).into_owned())
         }
         Holder::Free { .. } => ("frame free".to_owned(), "free".to_owned()),
