@@ -54,9 +54,9 @@ impl Needs {
     }
 }
 
-/// By operator: where the operators are that may pass it, that is, run before it although they come after it. It may wait
-/// until right before the first operator that reads what it makes, and that one may wait, too. Operators between the two
-/// that read what it makes, directly or through each other, cannot pass it.
+/// By operator: the range of the operators that may pass it, which means that they come after it and run before it. An
+/// operator may wait until right before the first one that reads what it makes, and that one may wait, too. The
+/// operators right behind it that read what it makes, directly or through each other, cannot pass it.
 fn passers(model: &Model) -> Vec<Range<u32>> {
     let end = narrow(model.operators());
     let mut passers: Vec<Range<u32>> = (0..end).map(|at| at..at).collect();
@@ -77,7 +77,7 @@ fn passers(model: &Model) -> Vec<Range<u32>> {
             passers[operator].end = first.unwrap_or(end).min(latest);
         }
     }
-    // The first that reads nothing made by the operator or by those in between.
+    // The range begins with the first that reads nothing made by the operator or by those in between.
     let mut open: Vec<usize> = Vec::new();
     for (at, &last) in producers.iter().enumerate() {
         let reads = |before: usize| last != NOBODY && before <= last as usize;

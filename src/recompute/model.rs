@@ -289,8 +289,8 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// The least bytes without some that may be those of another storage. At an unaligned offset, bytes may take one
-    /// cell more or less.
+    /// Takes off bytes that another storage may have as well. At an unaligned offset, bytes may take one cell more or
+    /// less.
     fn fewer(&self, least: Bytes, bytes: Bytes) -> Bytes {
         let mask = self.placing.alignment - 1;
         let around = mask.saturating_mul(2).saturating_add(self.placing.padding);

@@ -117,8 +117,8 @@ fn pairs_narrow_ranges_exactly_to_their_gaps() {
     .budget_ms(400);
 }
 
-/// There is no disjunctive search without staircases; with some, every answer of a run is right and that of the
-/// valleys, and undoing the run restores the initial state.
+/// Instances without staircases have no disjunctive search. With staircases, each run gives the right answer, the same
+/// as the search of valleys, and undoing a run restores the initial state.
 #[test]
 fn packings_are_right_and_runs_leave_no_state() {
     arbtest::arbtest(|random| {

@@ -82,7 +82,7 @@ impl<'a> Pairwise<'a> {
         if bodies.len() > 1 << 15 {
             return bound;
         }
-        // Those that no other body can use, and those of the cells of the alignment that it alone touches.
+        // The bytes that no other body can use, and the bytes of the cells of the alignment that this body alone touches.
         let bytes = |body: &Body| {
             (body.extent, self.instance.problem.aligned_bytes(body, &(0..body.extent)))
         };

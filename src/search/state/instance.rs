@@ -276,7 +276,7 @@ impl Instance {
         self.exact.as_ref().map_or(self.align, |exact| exact.alignment)
     }
 
-    /// Creates the instance of bodies whose offsets, and those of their parts, are multiples of an alignment.
+    /// Creates the instance of some bodies. Their offsets and the offsets of their parts are multiples of the alignment.
     pub fn of_outlines(bodies: &[Outline], alignment: Bytes) -> Self {
         Budget::unlimited(|budget| Self::of_outlines_within(bodies, alignment, false, budget))
     }
