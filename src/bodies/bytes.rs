@@ -234,12 +234,7 @@ mod tests {
     use arbitrary::{Result, Unstructured};
 
     use super::*;
-    use crate::{Problem, ProblemError, seeds::bytes_of};
-
-    /// Runs a test on this many random inputs, the same each time.
-    fn rounds(count: u64, mut one: impl FnMut(&mut Unstructured<'_>) -> Result<()>) {
-        (0..count).for_each(|seed| one(&mut Unstructured::new(&bytes_of(seed))).unwrap());
-    }
+    use crate::{Problem, ProblemError, seeds::times};
 
     /// Chunks, and parts that fit, each in a chunk after it.
     fn random_parts(random: &mut Unstructured<'_>) -> Result<(Vec<Chunk>, Vec<Part>)> {
@@ -332,7 +327,7 @@ mod tests {
             }
             Ok(())
         };
-        rounds(300, one);
+        times(300, one);
         assert!(equal.min(different).min(inside) > 100, "{equal} {different} {inside}");
     }
 
@@ -391,7 +386,7 @@ mod tests {
             (right, clashing) = (right + u32::from(is_right), clashing + u32::from(!is_right));
             Ok(())
         };
-        rounds(6000, one);
+        times(6000, one);
         assert!(right.min(clashing) > 50, "{right} right, {clashing} clashing");
     }
 }

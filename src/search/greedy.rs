@@ -230,7 +230,10 @@ mod tests {
     use std::sync::atomic::AtomicBool;
 
     use super::*;
-    use crate::search::samples::{random_problem, right_plan};
+    use crate::{
+        search::samples::{random_problem, right_plan},
+        seeds::times,
+    };
 
     fn packed(greedy: &mut Greedy<'_>, key: Key) -> Layout {
         let bases = greedy.pack(key, &[], Bytes::MAX, &mut Budget::default()).unwrap().unwrap();
@@ -268,7 +271,7 @@ mod tests {
 
     #[test]
     fn a_body_has_its_lifetime_size_and_live_bytes() {
-        arbtest::arbtest(|random| {
+        times(500, |random| {
             let problem = random_problem(random)?;
             let greedy = Greedy::new(&problem);
             for body in &greedy.bodies {
@@ -292,7 +295,7 @@ mod tests {
 
     #[test]
     fn every_body_lies_as_low_as_those_before_it_allow() {
-        arbtest::arbtest(|random| {
+        times(400, |random| {
             let problem = random_problem(random)?;
             let mut greedy = Greedy::new(&problem);
             for &key in greedy.orders().0 {
@@ -316,14 +319,13 @@ mod tests {
                 }
             }
             Ok(())
-        })
-        .budget_ms(200);
+        });
     }
 
     /// Rectangles that are lifted off each other sink back without growing the pool.
     #[test]
     fn settled_rectangles_never_need_a_larger_pool() {
-        arbtest::arbtest(|random| {
+        times(600, |random| {
             let mut problem = Problem::builder();
             for _ in 0..random.int_in_range(0..=12)? {
                 let begin = random.int_in_range(0..=11)?;
@@ -340,8 +342,7 @@ mod tests {
                 right_plan(&problem, &settled);
             }
             Ok(())
-        })
-        .budget_ms(200);
+        });
     }
 
     #[test]

@@ -210,12 +210,13 @@ mod tests {
     use crate::{
         Problem,
         search::samples::{check_around_fixed, check_places, instance, random_problem, sawtooth},
+        seeds::times,
     };
 
     #[test]
     fn packed_bodies_lie_apart_below_the_limit() {
         let (mut packed, mut refuted) = (0, 0);
-        arbtest::arbtest(|random| {
+        times(3000, |random| {
             let inst = instance(&random_problem(random)?);
             let Some(mut guided) = Guided::new(&inst) else { return Ok(()) };
             let limit = inst.bound() + random.int_in_range(0..=4)? * inst.align;
@@ -233,8 +234,7 @@ mod tests {
                 assert_eq!(verdict, Verdict::Refuted);
             }
             Ok(())
-        })
-        .budget_ms(500);
+        });
         assert!(packed > 0 && refuted > 0, "{packed} {refuted}");
     }
 

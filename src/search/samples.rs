@@ -4,20 +4,21 @@ use std::ops::Range;
 
 use arbitrary::{Result, Unstructured};
 
-use crate::search::{
-    control::{meter::Meter, restarts::Restarts},
-    effort::Verdict,
-    state::{
-        fingerprint::scramble,
-        instance::{Instance, Item, Outline, Part, Span},
-        skyline::Skyline,
-    },
-};
 use crate::{
     Bytes, Limits, Observer, Plan, Problem, Step,
     monitor::Monitor,
     plan::Layout,
     problem::{ChunkId, ProblemBuilder, Segment},
+    search::{
+        control::{meter::Meter, restarts::Restarts},
+        effort::Verdict,
+        state::{
+            fingerprint::scramble,
+            instance::{Instance, Item, Outline, Part, Span},
+            skyline::Skyline,
+        },
+    },
+    seeds::times,
     verify::verify,
 };
 
@@ -84,7 +85,7 @@ pub fn fixed_at(inst: &Instance, offsets: &[u64], is_fixed: impl Fn(usize) -> bo
 /// packing. `pack` returns the height and the offsets, or `None` if the search does not apply.
 pub fn check_around_fixed(pack: impl Fn(Instance, u64) -> Option<(u64, Vec<u64>)>) {
     let (mut packed, mut fixed) = (0, 0);
-    arbtest::arbtest(|random| {
+    times(2000, |random| {
         let inst = instance(&random_problem(random)?);
         let limit = inst.bound() + random.int_in_range(0..=4)? * inst.align;
         let mut search = Restarts::new(&inst, 0);
@@ -101,8 +102,7 @@ pub fn check_around_fixed(pack: impl Fn(Instance, u64) -> Option<(u64, Vec<u64>)
             fixed += around.fixed.len();
         }
         Ok(())
-    })
-    .budget_ms(500);
+    });
     assert!(packed > 0 && fixed > 0, "{packed} {fixed}");
 }
 

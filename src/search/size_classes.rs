@@ -268,6 +268,7 @@ mod tests {
     use crate::{
         problem::ProblemBuilder,
         search::samples::{add_problem, random_problem, right_plan},
+        seeds::times,
     };
 
     fn offsets(problem: &Problem) -> Vec<Bytes> {
@@ -277,7 +278,7 @@ mod tests {
     #[test]
     fn plans_in_size_classes_are_right_however_large_the_sizes_are() {
         let shift = [0, 8, 56];
-        arbtest::arbtest(|random| {
+        times(800, |random| {
             let small = random_problem(random)?;
             let shift = random.choose(&shift)?;
             let mut problem = Problem::builder().alignment(small.alignment());
@@ -285,8 +286,7 @@ mod tests {
             let Ok(problem) = problem.build() else { return Ok(()) };
             right_plan(&problem, &layout(&problem));
             Ok(())
-        })
-        .budget_ms(200);
+        });
     }
 
     /// Chunks of a class share a block, others do not. Smaller classes lie lower.
@@ -312,7 +312,7 @@ mod tests {
     /// With few and with many chunks for each step.
     #[test]
     fn a_class_takes_as_few_blocks_as_chunks_are_alive_at_once() {
-        arbtest::arbtest(|random| {
+        times(1000, |random| {
             let mut problem = Problem::builder();
             let steps = *random.choose(&[4, 40, 4000])?;
             for _ in 0..random.int_in_range(1..=30)? {
@@ -322,8 +322,7 @@ mod tests {
             let problem = problem.build().unwrap();
             assert_eq!(layout(&problem).pool_size(&problem), problem.lower_bound());
             Ok(())
-        })
-        .budget_ms(200);
+        });
     }
 
     fn add(problem: &mut ProblemBuilder, size: Bytes, life: Range<[Step; 2]>) {
@@ -371,7 +370,7 @@ mod tests {
             shared += u32::from(plan.pool_size < plan.naive_size);
             Ok(())
         };
-        arbtest::arbtest(one).budget_ms(400);
+        times(1500, one);
         assert!(shared > 0);
     }
 
@@ -417,7 +416,7 @@ mod tests {
             pinned += problem.bodies().iter().filter(|body| body.fixed.is_some()).count();
             Ok(())
         };
-        arbtest::arbtest(one).budget_ms(400);
+        times(1500, one);
         assert!(shared > 0 && pinned > 0 && refused > 0, "{shared} {pinned} {refused}");
     }
 

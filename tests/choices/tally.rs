@@ -1,14 +1,10 @@
 //! Each claim on many graphs, as a test, and all of them as a table.
 
-use std::{
-    collections::BTreeMap,
-    sync::OnceLock,
-    time::{Duration, Instant},
-};
+use std::{collections::BTreeMap, sync::OnceLock};
 
 use super::{
     claims::{Claim, Truth, check},
-    common::longer,
+    common::seeds::seeds,
     draw::{Case, Mix, World, case},
     packing::TooMany,
     shrink::shrunk,
@@ -52,23 +48,6 @@ impl Tally {
     }
 }
 
-/// The number in a variable of the environment.
-fn variable(name: &str) -> Option<u64> {
-    std::env::var(name).ok().map(|text| text.parse().unwrap())
-}
-
-/// The numbers of the graphs to try: as many as given from `MEMPLAN_FIRST` on, or more for `MEMPLAN_LONGER` or
-/// `MEMPLAN_BUDGET_MS`.
-fn numbers(count: u64) -> impl Iterator<Item = u64> {
-    let (budget, start) =
-        (variable("MEMPLAN_BUDGET_MS").map(Duration::from_millis), Instant::now());
-    let first = variable("MEMPLAN_FIRST").unwrap_or(0);
-    (first..).take_while(move |&number| match budget {
-        Some(budget) => start.elapsed() < budget,
-        None => number < first + count * longer(),
-    })
-}
-
 /// Returns whether a claim is wrong on a graph, with the reason.
 fn fault(claim: Claim, world: World, case: &Case) -> Option<String> {
     let truth = Truth::of(case, world).ok()?;
@@ -100,7 +79,7 @@ fn find_out(world: World, number: u64) -> Known {
 /// Checks a claim on a fixed number of graphs, or as long as there is time.
 fn hold(claim: Claim, world: World, count: u64) {
     let mut tally = Tally::default();
-    for number in numbers(count) {
+    for number in seeds(count) {
         let new = OnceLock::new();
         let known = KNOWN[world as usize].get(number as usize).unwrap_or(&new);
         let (case, truth) = known.get_or_init(|| find_out(world, number));
@@ -164,7 +143,7 @@ claims! {
 fn table() {
     let mut tallies: BTreeMap<(Claim, World, Option<Mix>), Tally> = BTreeMap::new();
     let worlds = [World::OneStream, World::Orders, World::TwoStreams, World::TwoPools];
-    for number in numbers(140) {
+    for number in seeds(140) {
         for world in worlds {
             let case = case(world, number);
             let truth = Truth::of(&case, world);

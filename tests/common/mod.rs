@@ -23,7 +23,6 @@ pub mod seeds;
 pub mod shared;
 pub mod spoiled;
 
-use arbitrary::{Result, Unstructured};
 use serde_json::Value;
 
 pub use shared::{project, shared, shared_path};
@@ -50,19 +49,4 @@ pub fn numbers(value: &Value) -> Vec<u64> {
 
 pub fn indices(value: &Value) -> Vec<usize> {
     value.as_array().unwrap().iter().map(index).collect()
-}
-
-/// How many times as long as usual tests draw at random: the number in `MEMPLAN_LONGER`, or once.
-pub fn longer() -> u64 {
-    std::env::var("MEMPLAN_LONGER").map_or(1, |text| text.parse().unwrap())
-}
-
-/// Runs a property on as many random inputs, which are the same in every run, and [`longer`] on more.
-pub fn times(count: u64, mut property: impl FnMut(&mut Unstructured<'_>) -> Result<()>) {
-    let mut dice = constraints::Dice(1);
-    for _ in 0..count * longer() {
-        let bytes: Vec<u8> = (0..8192).map(|_| u8::try_from(dice.roll(256)).unwrap()).collect();
-        // An error means that the input is too short.
-        let _ = property(&mut Unstructured::new(&bytes));
-    }
 }

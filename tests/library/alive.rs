@@ -18,7 +18,8 @@ use crate::common::{
     project,
     properties::{all_options, is_impossible},
     random::random_sequence,
-    shared_path, times,
+    seeds::times,
+    shared_path,
 };
 
 /// Blocks of `DenseNet`: each concatenation has all inputs of the one before it, whose chunks lie in all of them.

@@ -7,7 +7,7 @@ use std::{cell::Cell, ops::Range};
 
 use arbitrary::Unstructured;
 
-use crate::common::{alive::check, longer, placed::Placed, shared};
+use crate::common::{alive::check, placed::Placed, seeds::times, shared};
 use memplan::{
     OpSequence, Operator, Output, Plan, PlannedLink, Planner, Problem, Strategy, TensorPlace,
     plan::Scope,
@@ -55,20 +55,14 @@ fn verify_accepts_exactly_the_placements_that_run() {
         }
         Ok(())
     };
-    // A busy machine needs several times as long.
-    let is_enough = || {
-        let least = right.get().min(wrong.get()).min(on_streams[1].get());
-        least > 100 && split.get().min(on_streams[0].get()) > 20
-    };
-    for _ in 0..10 {
-        arbtest::arbtest(one).budget_ms(1_000 * longer());
-        if is_enough() {
-            break;
-        }
-    }
+    times(200, one);
     let (right, split, wrong) = (right.get(), split.get(), wrong.get());
-    assert!(is_enough(), "{right} right, {split} by byte, {wrong} wrong");
     let [split_on_two, wrong_on_two] = on_streams.map(|count| count.get());
+    assert!(
+        right.min(wrong).min(wrong_on_two) > 100,
+        "{right} right, {wrong} ({wrong_on_two}) wrong"
+    );
+    assert!(split.min(split_on_two) > 10, "{split} ({split_on_two}) by byte");
     eprintln!(
         "{right} placements are right, {split} of them by byte ({split_on_two} on two streams), \
          and {wrong} are wrong ({wrong_on_two})"

@@ -4,6 +4,7 @@
 use crate::common::{
     constraints::{Dice, random_problem as random_constraints, recorded},
     random::{Wild, random_problem},
+    seeds::times,
 };
 use memplan::{
     Input, OpSequence, Operator, Output, Plan, Planner, Problem, Strategy,
@@ -37,7 +38,7 @@ fn written(write: impl FnOnce(&mut Vec<u8>) -> std::io::Result<()>) -> String {
 
 #[test]
 fn a_problem_survives_json_and_its_plan_survives_json_and_csv() {
-    arbtest::arbtest(|random| {
+    times(300, |random| {
         let wild = Wild { chunks: 12, steps: 9, size: 30, alignment: true };
         let problem = random_problem(random, wild)?;
         let json = written(|out| write_problem_json(out, &problem));

@@ -10,7 +10,10 @@ use memplan::{
 };
 use rstest::rstest;
 
-use crate::common::random::{Wild, random_problem};
+use crate::common::{
+    random::{Wild, random_problem},
+    seeds::times,
+};
 
 /// The plan is right, and each phase lies in it as if it were alone: nothing else shares its steps.
 fn check(problem: &Problem, strategy: Strategy) -> u64 {
@@ -36,7 +39,7 @@ fn phases_that_share_nothing_take_what_the_largest_takes() {
         }
         Ok(())
     };
-    arbtest::arbtest(one).budget_ms(400);
+    times(1500, one);
 }
 
 #[test]
@@ -62,7 +65,7 @@ fn shared_chunks_are_alive_all_the_time() {
         check(&both, Strategy::Best);
         Ok(())
     };
-    arbtest::arbtest(one).budget_ms(400);
+    times(1500, one);
 }
 
 /// A chunk of the later phase needs its bytes again after a hole, in the steps of that phase.

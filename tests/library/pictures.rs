@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::common::random::{Wild, random_problem};
+use crate::common::{
+    random::{Wild, random_problem},
+    seeds::times,
+};
 use memplan::{
     OpSequence, Operator, Output, Plan, Planner, Problem, Strategy,
     lower::{LoweringOptions, lower},
@@ -106,7 +109,7 @@ fn a_map_has_a_rectangle_for_each_chunk_a_seam_for_each_overwriter_and_a_mark_fo
 
 #[test]
 fn the_line_of_live_bytes_peaks_at_the_lower_bound() {
-    arbtest::arbtest(|random| {
+    times(80, |random| {
         let wild = Wild { chunks: 30, steps: 20, size: 100, alignment: true };
         let problem = random_problem(random, wild)?;
         // A search may give up overwrites, and other bytes are then alive.

@@ -12,7 +12,7 @@ use crate::common::{
     constraints::Dice,
     properties::{all_options, is_impossible},
     random::random_sequence,
-    times,
+    seeds::times,
 };
 
 fn plan(sequence: &SequenceBuilder) -> (OpSequence, Plan) {

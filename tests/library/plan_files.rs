@@ -14,10 +14,11 @@ use crate::common::{
     constraints::{self, Dice},
     file_mutants::{Changed, is_information, is_of_caller, is_place, key, mutate, places},
     judge::{self, Spot},
-    longer, machine,
+    machine,
     properties::all_options,
     random::{Wild, random_problem},
     rich::rich_sequence,
+    seeds::times,
 };
 
 /// Changes a plan file in several ways, one at a time. `right` tells whether a plan that `verify` accepts is right.
@@ -113,7 +114,7 @@ fn every_key_of_a_plan_of_a_sequence() {
             Ok(true)
         })
     };
-    arbtest::arbtest(one).size_min(2_000).size_max(20_000).budget_ms(500 * longer());
+    times(150, one);
     changed.report(|key| is_information(key) || is_of_caller(key));
 }
 
@@ -156,7 +157,7 @@ fn every_key_of_a_plan_of_a_problem() {
             Ok(true)
         })
     };
-    arbtest::arbtest(one).size_min(500).size_max(5_000).budget_ms(500 * longer());
+    times(600, one);
     changed.report(is_information);
 }
 

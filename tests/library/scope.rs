@@ -11,7 +11,7 @@ use crate::common::{
     properties::is_impossible,
     random::{Wild, random_problem, random_sequence},
     rich::rich_sequence,
-    times,
+    seeds::times,
 };
 
 /// `b` over `a`, or a view of it, or around it.

@@ -16,10 +16,11 @@ use memplan::{
 
 use crate::common::{
     constraints::{self, Dice},
-    longer, machine,
+    machine,
     properties::all_options,
     random::{Wild, random_problem},
     rich::rich_sequence,
+    seeds::times,
 };
 
 /// What was tried, and how often.
@@ -177,7 +178,7 @@ fn every_plan_of_a_sequence_runs_byte_by_byte_and_verifies() {
         }
         Ok(())
     };
-    arbtest::arbtest(one).size_min(2_000).size_max(20_000).budget_ms(400 * longer());
+    times(200, one);
     eprintln!("{:?}", tally.0);
 }
 
@@ -218,6 +219,6 @@ fn every_plan_of_a_problem_verifies() {
         }
         Ok(())
     };
-    arbtest::arbtest(one).size_min(500).size_max(5_000).budget_ms(400 * longer());
+    times(1000, one);
     eprintln!("{:?}", tally.0);
 }

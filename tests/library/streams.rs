@@ -11,7 +11,7 @@ use memplan::{
 };
 use rstest::rstest;
 
-use crate::common::times;
+use crate::common::seeds::times;
 
 fn operator(name: &str, stream: usize, inputs: &[&str]) -> Operator {
     Operator::new(name).on_stream(stream).inputs(inputs.iter().copied())

@@ -8,11 +8,11 @@
 use std::collections::BTreeMap;
 
 use crate::common::{
-    longer,
     mutants::{FIELDS, mutate},
     oracle::{is_right_for_problem, is_right_for_sequence},
     properties::all_options,
     random::{Wild, random_problem, random_sequence},
+    seeds::times,
 };
 use memplan::{
     OpSequence, Operator, Output, Plan, Planner, Strategy,
@@ -55,7 +55,7 @@ impl Tally {
 #[test]
 fn mutants_of_plans_of_problems() {
     let mut tally = Tally::default();
-    arbtest::arbtest(|random| {
+    times(3000, |random| {
         let wild = Wild { chunks: 8, steps: 8, size: 12, alignment: true };
         let problem = random_problem(random, wild)?;
         let strategy = *random.choose(Strategy::ALL)?;
@@ -77,8 +77,7 @@ fn mutants_of_plans_of_problems() {
             tally.count(&fields, is_right);
         }
         Ok(())
-    })
-    .budget_ms(1_000 * longer());
+    });
     // A problem has no tensors, and chunks are found by id.
     let unchecked = |field: &&str| field.starts_with("tensor") || *field == "chunk.name";
     tally.check(FIELDS.into_iter().filter(|field| !unchecked(field)));
@@ -89,7 +88,7 @@ fn mutants_of_plans_of_problems() {
 #[test]
 fn mutants_of_plans_of_sequences() {
     let mut tally = Tally::default();
-    arbtest::arbtest(|random| {
+    times(500, |random| {
         let Ok(sequence) = random_sequence(random, 8)? else { return Ok(()) };
         let options = all_options().nth(random.choose_index(16)?).unwrap_or_default();
         let strategy = *random.choose(Strategy::ALL)?;
@@ -126,8 +125,7 @@ fn mutants_of_plans_of_sequences() {
             tally.count(&fields, is_right);
         }
         Ok(())
-    })
-    .budget_ms(1_000 * longer());
+    });
     tally.check(FIELDS.into_iter());
 }
 
@@ -179,7 +177,7 @@ fn padding_of_two_overwriters_of_a_chunk(
 #[test]
 fn no_edit_of_a_lifetime_in_a_plan_of_a_sequence_passes() {
     let mut edits = 0;
-    arbtest::arbtest(|random| {
+    times(300, |random| {
         let Ok(sequence) = random_sequence(random, 12)? else { return Ok(()) };
         let options = all_options().nth(random.choose_index(16)?).unwrap_or_default();
         let planner = Planner::new().strategy(Strategy::Pushdown).lowering(options);
@@ -215,8 +213,7 @@ fn no_edit_of_a_lifetime_in_a_plan_of_a_sequence_passes() {
             }
         }
         Ok(())
-    })
-    .budget_ms(250 * longer());
+    });
     eprintln!("{edits} edits of lifetimes");
     assert!(edits > 0);
 }
@@ -225,7 +222,7 @@ fn no_edit_of_a_lifetime_in_a_plan_of_a_sequence_passes() {
 #[test]
 fn mutants_of_plans_with_parts() {
     let (mut accepted, mut found) = (0, 0);
-    arbtest::arbtest(|random| {
+    times(2000, |random| {
         let Ok(sequence) = random_sequence(random, 8)? else { return Ok(()) };
         let options = all_options().nth(random.choose_index(16)?).unwrap_or_default();
         let planner = Planner::new().strategy(Strategy::FirstFit).lowering(options);
@@ -257,7 +254,6 @@ fn mutants_of_plans_with_parts() {
             *(if is_right { &mut accepted } else { &mut found }) += 1;
         }
         Ok(())
-    })
-    .budget_ms(1_000 * longer());
+    });
     assert!(accepted > 0 && found > 4 * accepted, "{accepted} accepted, {found} found");
 }

@@ -1,7 +1,7 @@
 //! Outputs that begin below their inputs: the smallest pools, compared with those of trying all
 //! places.
 
-use arbtest::arbitrary::{Result, Unstructured};
+use arbitrary::{Result, Unstructured};
 use memplan::{
     Limits, OpSequence, Operator, Output, Plan, Planner, Strategy,
     lower::{LoweringOptions, lower},

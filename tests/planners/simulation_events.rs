@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use crate::{
     common::problems::layout,
     common::random::{Wild, random_problem},
+    common::seeds::times,
 };
 use memplan::{
     Problem, Strategy,
@@ -42,7 +43,7 @@ fn base(problem: &Problem, front: &BTreeMap<ChunkId, Vec<ChunkId>>, root: ChunkI
 
 #[test]
 fn replayed_events_give_sound_queues_and_the_planners_offsets() {
-    arbtest::arbtest(|random| {
+    times(500, |random| {
         let wild = Wild { chunks: 9, steps: 7, size: 20, alignment: true };
         let problem = random_problem(random, wild)?;
         let events = events(&problem);
@@ -74,7 +75,7 @@ fn replayed_events_give_sound_queues_and_the_planners_offsets() {
 /// The first free block that is large enough, or, if none is, the last, which then grows.
 #[test]
 fn an_alloc_takes_the_block_that_the_free_queue_prefers() {
-    arbtest::arbtest(|random| {
+    times(500, |random| {
         let wild = Wild { chunks: 20, steps: 12, size: 20, alignment: true };
         let problem = random_problem(random, wild)?;
         let mut queues = Queues::default();

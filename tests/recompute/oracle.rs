@@ -9,7 +9,7 @@ use memplan::{
 };
 
 use super::steps::{chain, random_graph, random_step};
-use crate::common::{constraints::Dice, longer};
+use crate::common::{constraints::Dice, seeds::longer};
 
 /// The least costs by peak: for every peak that some expansion has, the least cost of an expansion with at most
 /// that peak. Only for sequences without views and overwrites.

@@ -73,7 +73,10 @@ fn write_ranks(order: &[(f64, u32)], rank: &mut [u32]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::search::samples::{instance, random_problem};
+    use crate::{
+        search::samples::{instance, random_problem},
+        seeds::times,
+    };
 
     /// The bodies in the order of a round.
     fn order_of(inst: &Instance, round: u64) -> Vec<u32> {
@@ -97,7 +100,7 @@ mod tests {
             |i| f64::from(i.end - i.first).sqrt() * i.size as f64,
             |i| i.size as f64 / f64::from(i.end - i.first),
         ];
-        arbtest::arbtest(|random| {
+        times(500, |random| {
             let inst = instance(&random_problem(random)?);
             for (round, value) in (0..).zip(values) {
                 let order = order_of(&inst, round);

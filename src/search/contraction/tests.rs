@@ -4,6 +4,7 @@ use super::*;
 use crate::{
     Limits, Observer, Problem,
     search::samples::{check_places, instance},
+    seeds::times,
     tilings::{Tile, declare, mixed},
 };
 
@@ -25,7 +26,7 @@ fn contraction(inst: &Instance) -> Option<Contraction> {
 #[test]
 fn a_tiling_contracts_to_one_block_and_so_does_one_that_lacks_a_tile() {
     let (mut contracted, mut drawn) = (0, 0);
-    arbtest::arbtest(|random| {
+    times(1000, |random| {
         let mut tiles = tiling(random, 100)?;
         tiles.truncate(tiles.len() - random.int_in_range(0..=1)?);
         let inst = instance_of(&tiles);
@@ -36,15 +37,14 @@ fn a_tiling_contracts_to_one_block_and_so_does_one_that_lacks_a_tile() {
             check_places(&inst, inst.bound(), &contraction.offsets(&[0]));
         }
         Ok(())
-    })
-    .budget_ms(1000);
+    });
     assert!(contracted * 10 > drawn * 7, "{contracted} of {drawn}");
 }
 
 /// Bodies of blocks that do not overlap do not overlap.
 #[test]
 fn blocks_hold_packings_of_their_bodies() {
-    arbtest::arbtest(|random| {
+    times(300, |random| {
         let mut tiles = tiling(random, 30)?;
         // Another tile may break the tiling.
         let at = random.choose_index(tiles.len())?;
@@ -64,7 +64,7 @@ fn blocks_hold_packings_of_their_bodies() {
 
 #[test]
 fn fillers_take_exactly_what_is_free() {
-    arbtest::arbtest(|random| {
+    times(500, |random| {
         let mut tiles = tiling(random, 30)?;
         tiles.truncate(tiles.len() - random.int_in_range(0..=3)?);
         let inst = instance_of(&tiles);

@@ -1,8 +1,8 @@
-use crate::search::disjunctive::*;
 use crate::search::{
     control::restarts::Restarts,
     samples::{instance, interlocking, random_problem},
 };
+use crate::{search::disjunctive::*, seeds::times};
 
 /// The alignment, which all bodies of an unconstrained problem have.
 fn align(search: &Disjunctive) -> i64 {
@@ -46,7 +46,7 @@ fn offsets_that_could_overflow_are_left_to_the_valleys() {
 
 #[test]
 fn gaps_are_the_differences_that_keep_two_bodies_apart() {
-    arbtest::arbtest(|random| {
+    times(500, |random| {
         let problem = random_problem(random)?;
         let Some(search) = Disjunctive::new(&instance(&problem)) else { return Ok(()) };
         for pair in &search.pairs {
@@ -69,7 +69,7 @@ fn gaps_are_the_differences_that_keep_two_bodies_apart() {
 /// Every difference that a gap allows remains, and no range is wider than the reachable gaps.
 #[test]
 fn pairs_narrow_ranges_exactly_to_their_gaps() {
-    arbtest::arbtest(|random| {
+    times(1500, |random| {
         let problem = random_problem(random)?;
         let Some(mut search) = Disjunctive::new(&instance(&problem)) else { return Ok(()) };
         search.run(1000, &mut Meter::unwatched().part(0, 0));
@@ -113,15 +113,14 @@ fn pairs_narrow_ranges_exactly_to_their_gaps() {
             }
         }
         Ok(())
-    })
-    .budget_ms(400);
+    });
 }
 
 /// Instances without staircases have no disjunctive search. With staircases, each run gives the right answer, the same
 /// as the search of valleys, and undoing a run restores the initial state.
 #[test]
 fn packings_are_right_and_runs_leave_no_state() {
-    arbtest::arbtest(|random| {
+    times(400, |random| {
         let inst = instance(&random_problem(random)?);
         let search = Disjunctive::new(&inst);
         assert_eq!(search.is_none(), inst.staircases.is_empty());
@@ -161,8 +160,7 @@ fn packings_are_right_and_runs_leave_no_state() {
         assert!(refuted.iter().all(|&end| end == Verdict::Refuted), "{verdicts:?}");
         assert!(packed.iter().all(|&end| end == Verdict::Packed), "{verdicts:?}");
         Ok(())
-    })
-    .budget_ms(400);
+    });
 }
 
 /// Three bodies, each of which must lie above another, are refuted without narrowing ranges byte by

@@ -9,6 +9,7 @@ use crate::{
         samples::{check_places, instance, interlocking, random_problem, rectangle},
         state::fingerprint::scramble,
     },
+    seeds::times,
 };
 
 /// A run of lives in which many steps are crowded: begins, lives and sizes are pseudo-random.
@@ -25,7 +26,7 @@ fn run_of_lives(bodies: u64) -> Problem {
 #[test]
 fn packed_bodies_lie_apart_below_the_limit_at_aligned_offsets() {
     let (mut above, mut staircases) = (0, 0);
-    arbtest::arbtest(|random| {
+    times(2000, |random| {
         let inst = instance(&random_problem(random)?);
         let Some(mut ejection) = Ejection::new(&inst) else { return Ok(()) };
         let limit = inst.bound() + random.int_in_range(0..=3)? * inst.align;
@@ -40,8 +41,7 @@ fn packed_bodies_lie_apart_below_the_limit_at_aligned_offsets() {
             above += usize::from(height > inst.bound());
         }
         Ok(())
-    })
-    .budget_ms(500);
+    });
     assert!(above > 0 && staircases > 0, "{above} {staircases}");
 }
 
@@ -84,7 +84,7 @@ fn in_way(inst: &Instance, ejection: &Ejection, body: usize, at: i64) -> Vec<usi
 #[test]
 fn a_body_ejects_those_that_weigh_least() {
     let mut forced = 0;
-    arbtest::arbtest(|random| {
+    times(3000, |random| {
         let Some((inst, mut ejection)) = placed(random)? else { return Ok(()) };
         let mut weights = Vec::new();
         for _ in 0..inst.bodies() {
@@ -114,8 +114,7 @@ fn a_body_ejects_those_that_weigh_least() {
             ejection.strip.offsets = after;
         }
         Ok(())
-    })
-    .budget_ms(500);
+    });
     assert!(forced > 0, "no body has been forced");
 }
 
@@ -148,7 +147,7 @@ fn a_limit_below_the_only_place_of_a_body_is_not_tried_again() {
 #[test]
 fn bodies_settle_as_far_as_the_others_allow() {
     let (mut moved, mut stopped, mut interlocked) = ([0, 0], 0, 0);
-    arbtest::arbtest(|random| {
+    times(4000, |random| {
         let Some((inst, mut ejection)) = placed(random)? else { return Ok(()) };
         for up in [true, false] {
             let before = ejection.strip.offsets.clone();
@@ -179,8 +178,7 @@ fn bodies_settle_as_far_as_the_others_allow() {
             }
         }
         Ok(())
-    })
-    .budget_ms(1000);
+    });
     assert!(moved.iter().all(|&moved| moved > 0) && stopped > 0, "{moved:?}, {stopped}");
     assert!(interlocked > 0);
 }
@@ -229,7 +227,7 @@ fn staircases_that_interlock_are_packed_close_to_the_bound() {
 
 #[test]
 fn offsets_are_sorted_by_insertion_or_as_usual() {
-    arbtest::arbtest(|random| {
+    times(500, |random| {
         let offsets: Vec<i16> = random.arbitrary()?;
         let numbered = offsets.into_iter().map(i64::from).zip(0..);
         let mut sorted: Vec<(i64, u32)> = numbered.collect();
@@ -238,8 +236,7 @@ fn offsets_are_sorted_by_insertion_or_as_usual() {
         strip::sort_by_insertion(&mut sorted);
         assert_eq!(sorted, expected);
         Ok(())
-    })
-    .budget_ms(100);
+    });
     let mut backwards: Vec<(i64, u32)> = (0..1000).rev().zip(0..).collect();
     strip::sort_by_insertion(&mut backwards);
     assert!(backwards.is_sorted());
@@ -249,7 +246,7 @@ fn offsets_are_sorted_by_insertion_or_as_usual() {
 #[test]
 fn kept_neighbours_block_a_body_as_new_ones_do() {
     let mut blocking = 0;
-    arbtest::arbtest(|random| {
+    times(2000, |random| {
         let Some((inst, ejection)) = placed(random)? else { return Ok(()) };
         let (limit, mut strip) = (ejection.limit, ejection.strip);
         for _ in 0..30 {
@@ -273,7 +270,6 @@ fn kept_neighbours_block_a_body_as_new_ones_do() {
             blocking += kept.len();
         }
         Ok(())
-    })
-    .budget_ms(500);
+    });
     assert!(blocking > 0, "nothing is in the way");
 }

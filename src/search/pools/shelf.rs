@@ -273,12 +273,12 @@ mod tests {
     use rstest::rstest;
 
     use super::*;
-    use crate::{Limits, Observer, Problem};
+    use crate::{Limits, Observer, Problem, seeds::times};
 
     #[test]
     fn slabs_of_a_step_are_those_alive_when_one_begins() {
         let mut monitor = Monitor::new(&Limits::default(), Observer::default());
-        arbtest::arbtest(|random| {
+        times(1000, |random| {
             let mut intervals = Vec::new();
             for body in 0..random.int_in_range(0..=12)? {
                 let begin: Step = random.int_in_range(0..=9)?;
@@ -289,8 +289,7 @@ mod tests {
             let by_pairs = distinct(alive_together(&intervals, &mut monitor).unwrap());
             assert_eq!(distinct(alive_in_steps(&intervals, &mut monitor).unwrap()), by_pairs);
             Ok(())
-        })
-        .budget_ms(200);
+        });
     }
 
     /// Comparing 20 intervals with 20 moments takes 6 nodes.

@@ -201,11 +201,14 @@ fn fits_in_waste(sky: &Skyline<'_>, first: usize, end: usize, size: u64) -> bool
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::search::samples::{instance, random_problem, random_sky};
+    use crate::{
+        search::samples::{instance, random_problem, random_sky},
+        seeds::times,
+    };
 
     #[test]
     fn a_rising_floor_stops_at_a_reserved_part() {
-        arbtest::arbtest(|random| {
+        times(600, |random| {
             let inst = instance(&random_problem(random)?);
             let sky = random_sky(random, &inst)?;
             for x in 0..inst.sections {

@@ -1,5 +1,5 @@
-use crate::search::reasoning::valleys::*;
 use crate::search::samples::{apply, instance, is_free, random_change, random_problem, random_sky};
+use crate::{search::reasoning::valleys::*, seeds::times};
 
 /// The offset at which a body rests on the floor of a section, if it can, from the definition.
 fn resting(sky: &Skyline<'_>, v: Valley, body: u32, x: usize) -> Option<u64> {
@@ -21,7 +21,7 @@ fn resting(sky: &Skyline<'_>, v: Valley, body: u32, x: usize) -> Option<u64> {
 
 #[test]
 fn a_survey_counts_what_lies_inside_a_valley_and_what_may_rest_on_its_floor() {
-    arbtest::arbtest(|random| {
+    times(2000, |random| {
         let inst = instance(&random_problem(random)?);
         let mut valleys = Valleys::new(random_sky(random, &inst)?);
         let mut x = 0;
@@ -39,14 +39,13 @@ fn a_survey_counts_what_lies_inside_a_valley_and_what_may_rest_on_its_floor() {
             }
         }
         Ok(())
-    })
-    .budget_ms(400);
+    });
 }
 
 /// Remembered pivots are used only while their valley is unchanged.
 #[test]
 fn the_section_to_branch_on_does_not_depend_on_the_past() {
-    arbtest::arbtest(|random| {
+    times(1500, |random| {
         let inst = instance(&random_problem(random)?);
         let limit = inst.bound() + random.int_in_range(0..=20)?;
         let mut valleys = Valleys::new(Skyline::new(&inst, limit));
@@ -76,8 +75,7 @@ fn the_section_to_branch_on_does_not_depend_on_the_past() {
             assert!(live || pivot.is_none());
         }
         Ok(())
-    })
-    .budget_ms(400);
+    });
 }
 
 /// Recounts what a survey counts.

@@ -1,5 +1,8 @@
-use crate::search::samples::{instance, random_problem, rectangle};
 use crate::search::state::instance::*;
+use crate::{
+    search::samples::{instance, random_problem, rectangle},
+    seeds::times,
+};
 
 /// The parts of all bodies over a section, by root.
 fn over_section(inst: &Instance, section: u32) -> Vec<(ChunkId, Part)> {
@@ -31,7 +34,7 @@ fn over_step(problem: &Problem, step: Step) -> Vec<(ChunkId, Bytes, Bytes)> {
 /// of some section.
 #[test]
 fn sections_are_the_fullest_steps_in_the_largest_unit() {
-    arbtest::arbtest(|random| {
+    times(500, |random| {
         let problem = random_problem(random)?;
         let inst = instance(&problem);
         assert_eq!(inst.bodies(), problem.roots().count());
@@ -105,7 +108,7 @@ fn chains_whose_bytes_change_are_staircases() {
 #[test]
 fn pinned_items_are_in_the_order_that_they_have_without_pins() {
     let (mut forwards, mut backwards) = (0, 0);
-    arbtest::arbtest(|random| {
+    times(500, |random| {
         let mut outlines = Vec::new();
         for at in 0..random.int_in_range(1_usize..=20)? {
             let begin = random.int_in_range(0..=20)?;
@@ -141,7 +144,7 @@ fn pinned_items_are_in_the_order_that_they_have_without_pins() {
 #[test]
 fn items_are_searched_in_one_direction_of_time() {
     let mut mirrored = 0;
-    arbtest::arbtest(|random| {
+    times(500, |random| {
         let (mut forwards, mut backwards) = (Problem::builder(), Problem::builder());
         for _ in 0..random.int_in_range(0..=20)? {
             let begin = random.int_in_range(0..=20)?;
