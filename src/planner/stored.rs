@@ -3,10 +3,10 @@
 use std::collections::HashSet;
 
 use crate::{
-    InputRef, Plan, PlanError, Planner, Problem,
+    InputRef, Plan, PlanError, PlannedLink, Planner, Problem,
     plan::{PlannedPart, Scope},
     planner::choices,
-    problem::constraints::ChunkConstraints,
+    problem::{ChunkId, constraints::ChunkConstraints},
 };
 
 impl Planner<'_> {
@@ -43,10 +43,10 @@ impl Planner<'_> {
             Err(error) if choices::may_be_cured(&error) => None,
             Err(error) => return Err(error),
         };
-        let problem = problem.filter(|problem| {
-            has_chunks_of(&plan, problem)
-                && (input.sequence().is_none() || !is_finer(&plan, problem))
-        });
+        let problem = problem
+            .filter(|problem| has_chunks_of(&plan, problem))
+            .and_then(|problem| with_links_of(&plan, problem))
+            .filter(|problem| input.sequence().is_none() || !is_finer(&plan, problem));
         // The plan may have other plans of the bodies, which make its workspaces smaller.
         let is_counted = problem.is_some() || plan.bodies.is_empty();
         let of_content = if is_counted { planner.content_bound(input)? } else { None };
@@ -78,6 +78,23 @@ fn has_chunks_of(plan: &Plan, problem: &Problem) -> bool {
     lowered.eq(planned)
         && parts.len() == problem.parts().len()
         && PlannedPart::all_of(problem).all(|part| parts.contains(&part))
+}
+
+/// The problem with the overwrites of a plan: without the requests that the plan gives up. `None` if the plan has
+/// others.
+fn with_links_of(plan: &Plan, problem: Problem) -> Option<Problem> {
+    let link = |chunk: ChunkId| plan.chunks[chunk.index()].overwrites;
+    let has_links = |problem: &Problem| {
+        problem.ids().all(|chunk| problem.link(chunk).map(PlannedLink::of) == link(chunk))
+    };
+    if has_links(&problem) {
+        return Some(problem);
+    }
+    let is_given_up = |at: usize| {
+        let request = problem.requests()[at];
+        !request.required && link(request.overwriter) != Some(PlannedLink::of(request.link()))
+    };
+    problem.without(is_given_up, |_| false, false).ok().filter(has_links)
 }
 
 /// Returns whether a plan shows by its windows, or by its size, that its bytes live for other times than the chunks of

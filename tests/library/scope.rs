@@ -93,6 +93,30 @@ fn a_bound_is_counted_over_the_choices_of_the_plan() {
     assert_eq!(counted(&best).claimed_bound(), None);
 }
 
+/// Overwrites that a plan gives up are not counted: with a pin, they may need more bytes than the plan has.
+#[rstest]
+#[case::pinned(r#"{"format": "memplan-problem/2",
+    "chunks": [{"id": 0, "begin": 0, "end": 3, "size": 3},
+               {"id": 1, "begin": 2, "end": 5, "size": 4, "pin": {"offset": 4}}],
+    "overwrites": [{"chunk": 1, "overwritten": 0, "below": 2}]}"#, (8, 2))]
+#[case::aligned(r#"{"format": "memplan-problem/1", "alignment": 4,
+    "chunks": [{"id": 0, "begin": 0, "end": 3, "size": 8},
+               {"id": 1, "begin": 2, "end": 5, "size": 4},
+               {"id": 2, "begin": 3, "end": 5, "size": 8}],
+    "overwrites": [{"chunk": 1, "overwritten": 0, "offset": 2}]}"#, (12, 2))]
+fn a_bound_is_counted_with_the_overwrites_of_the_plan(
+    #[case] text: &str,
+    #[case] right: (u64, u64),
+) {
+    let problem: Problem = serde_json::from_str(text).unwrap();
+    let plan = Planner::new().plan(&problem).unwrap();
+    assert!(plan.chunks().iter().all(|chunk| chunk.overwrites.is_none()));
+    let figures = |plan: &Plan| (plan.lower_bound(), plan.peak_step());
+    assert_eq!((figures(&plan), plan.pool_size()), (right, right.0));
+    let counted = Planner::new().count_bound(plan, &problem).unwrap();
+    assert_eq!((figures(&counted), counted.claimed_bound()), (right, None));
+}
+
 /// The pool of a body is a part of the pool around it.
 #[test]
 fn a_body_without_a_proof_proves_nothing_over_all() {
