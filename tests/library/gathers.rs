@@ -502,3 +502,30 @@ fn what_is_written_over_a_gather_of_weights_has_an_order() {
     assert!(found.change.lower_bound <= found.plan.pool_size());
     assert_eq!(verify(&found.sequence, &found.plan), vec![]);
 }
+
+/// `low` cannot be aligned inside the input, so that `cat` holds a copy of it, which must not bring `high` along.
+#[test]
+fn without_gathers_only_what_is_required_lies_inside() {
+    let sequence = OpSequence::builder()
+        .input("x", 12)
+        .operator(
+            Operator::new("split")
+                .inputs(["x"])
+                .output(Output::new("low", 1).reads_at("x", 9))
+                .output(Output::new("high", 1).reads("x")),
+        )
+        .operator(
+            Operator::new("cat")
+                .inputs(["low", "high"])
+                .output(Output::new("y", 7).holds("low", 0).gathers("high", 6)),
+        )
+        .build()
+        .unwrap();
+    let options = LoweringOptions::default().inputs_in_pool(true);
+    for (lowering, parts) in [(options.gathers(false), 1), (options, 2)] {
+        let plan = Planner::new().alignment(2).padding(7).lowering(lowering).plan(&sequence);
+        let plan = plan.unwrap();
+        assert_eq!(plan.parts().len(), parts, "{plan:#?}");
+        assert_eq!((verify(&sequence, &plan), execute(&sequence, &plan)), (vec![], vec![]));
+    }
+}

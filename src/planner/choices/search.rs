@@ -75,6 +75,7 @@ impl<'a> Search<'a> {
                     is_proven &= self.attempt(&trial, &given_up, best)?;
                 }
                 // A chunk that cannot be aligned may still lie inside an output.
+                is_partial &= self.lowering.gathers;
                 if is_partial && let Some(trial) = self.lower(&given_up, grain, Wanted::Gathered)? {
                     is_proven &= self.attempt(&trial, &given_up, best)?;
                 }
