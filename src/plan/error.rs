@@ -135,6 +135,12 @@ pub enum PlanError {
     /// looked for.
     #[error("twice the sum of the costs of all operators is more than 64 bits hold")]
     CostOverflow,
+    /// The sum of the sizes of all tensors, each counted twice, is 2^63 bytes or more, so that no recomputation can be
+    /// looked for.
+    #[error(
+        "twice the sizes of all tensors add up to 2^63 bytes or more, too many to look for operators to run again"
+    )]
+    TooLargeTwice,
     /// There are more or fewer offsets or places than chunks.
     #[error("there are {found} offsets, but the problem has {expected} chunks")]
     OffsetCount {

@@ -128,8 +128,8 @@ impl Planner<'_> {
     ///
     /// # Errors
     ///
-    /// If the sequence cannot be lowered or runs on several streams, the alignment is not a power of two, or a sum of
-    /// sizes or of costs exceeds 64 bits.
+    /// If the sequence cannot be lowered or runs on several streams, the alignment is not a power of two, twice the sum
+    /// of the costs exceeds 64 bits, or twice the sum of the sizes exceeds 63.
     pub fn recompute(
         &self,
         sequence: &OpSequence,

@@ -126,7 +126,14 @@ impl Recompute<'_> {
         if total.is_none_or(|total| total > u64::MAX / 2) {
             return Err(PlanError::CostOverflow);
         }
-        Ok(Model::new(given, flat, self.lowering, self.placing))
+        let model = Model::new(given, flat, self.lowering, self.placing);
+        // Sweeps add up signed numbers, and a tensor may be alive together with its copy.
+        let sizes = model.storages.iter().map(|storage| u128::from(storage.bytes));
+        let workspace = model.workspace.iter().max().map_or(0, |&bytes| u128::from(bytes));
+        if 2 * sizes.sum::<u128>() + workspace >= 1 << 63 {
+            return Err(PlanError::TooLargeTwice);
+        }
+        Ok(model)
     }
 }
 

@@ -123,6 +123,24 @@ fn sequences_that_cannot_be_searched_are_refused() {
     assert_eq!(run(&two(Operator::new("b").cost(2))), PlanError::CostOverflow);
     let streams = run(&two(Operator::new("b").on_stream(1)));
     assert_eq!(streams, SequenceError::SeveralStreams.into());
+    for huge in [u64::MAX / 2, u64::MAX / 4 * 3, u64::MAX - 1024] {
+        let huge = |workspace| {
+            OpSequence::builder()
+                .operator(
+                    Operator::new("a")
+                        .workspace(workspace)
+                        .output(Output::new("x", huge - workspace)),
+                )
+                .output("x")
+                .build()
+                .unwrap()
+        };
+        for step in [huge(0), huge(1 << 62)] {
+            assert_eq!(run(&step), PlanError::TooLargeTwice);
+            let curve = Planner::new().recompute_curve(&step, 3, Limits::default());
+            assert_eq!(curve, Err(PlanError::TooLargeTwice));
+        }
+    }
     let step = two(Operator::new("b").cost(0));
     let odd = Planner::new().alignment(3).recompute(&step, u64::MAX, Limits::default());
     assert!(matches!(odd, Err(PlanError::Problem(_))), "{odd:?}");
