@@ -219,6 +219,10 @@ impl Attempt<'_> {
         };
         debug_assert!(verify(&sequence, &plan).is_empty(), "the plan is right");
         let given = self.given.clone();
+        // With other choices, a plan may need less than the search has counted.
+        recomputation.given_peak = recomputation.given_peak.min(given.pool_size);
+        recomputation.peak = recomputation.peak.min(plan.pool_size);
+        recomputation.peak_bound = recomputation.peak_bound.min(recomputation.peak);
         Ok(Recomputed::Found(Box::new(Replanned { change: recomputation, sequence, plan, given })))
     }
 }

@@ -96,6 +96,8 @@ fn a_tensor_that_is_used_in_parts_counts_with_the_smallest_part() {
     for capacity in [75, 76] {
         let Recomputed::Found(found) = fit(capacity) else { panic!("{capacity}") };
         assert!(found.change.peak_bound <= found.plan.pool_size(), "{found:?}");
+        assert!(found.change.peak <= found.plan.pool_size(), "{found:?}");
+        assert!(found.change.given_peak <= found.given.pool_size(), "{found:?}");
     }
 }
 
