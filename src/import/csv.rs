@@ -6,7 +6,7 @@
 //! of its bytes) and `offset`: the place of a chunk, which is the answer in a plan and a pin in a
 //! problem. With several streams, times are clocks such as `1:0:3`. `hint` and `kind` are ignored.
 
-use std::{collections::HashMap, io::Read, ops::Range};
+use std::{borrow::Cow, collections::HashMap, io::Read, ops::Range};
 
 use csv::{ReaderBuilder, StringRecord, Trim};
 use tracing::warn;
@@ -15,7 +15,7 @@ use crate::{
     Bytes, Plan, PlannedChunk, PlannedLink, Problem, Step,
     import::ImportError,
     problem::{
-        ChunkId, Ids, ProblemBuilder, ProblemError,
+        ChunkId, Ids, Link, ProblemBuilder, ProblemError,
         constraints::{PoolId, sum},
         moment::Moment,
     },
@@ -386,21 +386,41 @@ pub(super) fn read_plan(bytes: &[u8], problem: &Problem) -> Result<Plan, ImportE
     if header.columns[OFFSET].is_none() {
         return Err(ImportError::NotAPlan);
     }
-    keep_links(&mut chunks, &lines, problem);
-    Ok(Plan::of_chunks(problem, chunks))
+    let offset = |chunk: ChunkId| lines[chunk.index()].map(|at| chunks[at].offset);
+    let taken = taken(problem, offset);
+    let link = |id: ChunkId| {
+        let link = taken.link(id).filter(|&link| is_in_place(id, link, offset))?;
+        let (new, old) = (lines[id.index()]?, lines[link.overwritten.index()]?);
+        Some((new, PlannedLink { chunk: old, ..PlannedLink::of(link) }))
+    };
+    let links: Vec<(usize, PlannedLink)> = taken.ids().filter_map(link).collect();
+    for (overwriter, link) in links {
+        chunks[overwriter].overwrites = Some(link);
+    }
+    let plan = Plan::of_chunks(problem, chunks);
+    if plan.lower_bound <= plan.pool_size {
+        return Ok(plan);
+    }
+    // The bound holds for overwrites that the plan gives up.
+    Ok(Plan { scope: plan.scope, ..Plan::of_chunks(&taken, plan.chunks) })
 }
 
-/// Keeps the problem's links whose overwriter lies in its place, since the file has none.
-fn keep_links(chunks: &mut [PlannedChunk], lines: &[Option<usize>], problem: &Problem) {
-    for id in problem.ids() {
-        let Some(link) = problem.link(id) else { continue };
-        if let (Some(overwriter), Some(overwritten)) =
-            (lines[id.index()], lines[link.overwritten.index()])
-        {
-            let place = chunks[overwritten].offset.checked_add(link.offset);
-            if place == Some(chunks[overwriter].offset) {
-                chunks[overwriter].overwrites = Some(PlannedLink::new(overwritten, link.offset));
-            }
-        }
+/// The problem without the requests that a plan does not take: those whose overwriter does not lie in its place. The
+/// file has no links.
+fn taken(problem: &Problem, offset: impl Fn(ChunkId) -> Option<Bytes> + Copy) -> Cow<'_, Problem> {
+    let is_elsewhere = |at: usize| {
+        let request = problem.requests()[at];
+        !request.required && !is_in_place(request.overwriter, request.link(), offset)
+    };
+    if !(0..problem.requests().len()).any(is_elsewhere) {
+        return Cow::Borrowed(problem);
     }
+    problem.without(is_elsewhere, |_| false, false).map_or(Cow::Borrowed(problem), Cow::Owned)
+}
+
+/// Returns whether an overwriter lies where a link says.
+fn is_in_place(overwriter: ChunkId, link: Link, offset: impl Fn(ChunkId) -> Option<Bytes>) -> bool {
+    let from = offset(link.overwritten).and_then(|old| old.checked_add(link.offset));
+    let to = offset(overwriter).and_then(|new| new.checked_add(link.below));
+    from.is_some() && from == to
 }

@@ -542,6 +542,25 @@ fn the_figures_and_names_of_a_csv_plan_are_those_of_its_problem() {
     assert_eq!(over.chunks()[1].overwrites, Some(memplan::PlannedLink::new(0, 0)));
 }
 
+/// A file has no links, so an overwriter in its place counts as written over the chunk there.
+#[rstest]
+#[case::below(r#"{"format": "memplan-problem/2",
+    "chunks": [{"id": 0, "begin": 0, "end": 2, "size": 64}, {"id": 1, "begin": 1, "end": 3, "size": 64}],
+    "overwrites": [{"chunk": 1, "overwritten": 0, "below": 8}]}"#, 72)]
+#[case::the_second_of_two(r#"{"format": "memplan-problem/2",
+    "chunks": [{"id": 0, "begin": 0, "end": 2, "size": 8, "pin": {"offset": 0}},
+               {"id": 1, "begin": 0, "end": 2, "size": 8}, {"id": 2, "begin": 1, "end": 9, "size": 8},
+               {"id": 3, "begin": 2, "end": 9, "size": 8, "pin": {"offset": 0}}],
+    "overwrites": [{"chunk": 2, "overwritten": 0}, {"chunk": 2, "overwritten": 1}]}"#, 16)]
+fn a_csv_plan_takes_the_overwrites_in_place(#[case] text: &str, #[case] pool: u64) {
+    let problem: Problem = serde_json::from_str(text).unwrap();
+    let plan = Planner::new().plan(&problem).unwrap();
+    let csv = written(|out| write_plan_csv(out, &plan, Some(&problem)));
+    let read = read_plan(csv.as_bytes(), Format::Csv, &problem).unwrap();
+    assert_eq!((verify(&problem, &read), read.pool_size()), (vec![], pool));
+    assert_eq!(read.chunks(), plan.chunks());
+}
+
 /// The reader accepts a wrong plan; `verify` lists all of its faults at once.
 #[test]
 fn a_wrong_csv_plan_is_read() {
