@@ -104,17 +104,26 @@ fn no_tensor_lies_across_two_buffers(#[case] pools: &[&str]) {
 #[case::buffers(&[EXAMPLE, "--largest", "8KiB"], "cannot state the buffers of the pool; use .json")]
 #[case::pools(&[POOLS], "cannot state the pool of a chunk; use .json")]
 #[case::streams(&["STREAMS"], "cannot state times on streams; use .json")]
+#[case::parts(&["PARTS"], "cannot state the chunks that lie inside others; use .json")]
 #[case::sizes(&[HEADS, "--dim", "batch=1..3"], "cannot state the sizes that it holds for; use .json")]
-fn a_plan_that_csv_cannot_state_is_refused(#[case] args: &[&str], #[case] words: &str) {
+fn a_plan_that_csv_cannot_state_is_refused(#[case] args: &[&'static str], #[case] words: &str) {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name).display().to_string();
-    let (streams, plan) = (path("streams.json"), path("plan.csv"));
+    let (streams, parts, plan) = (path("streams.json"), path("parts.json"), path("plan.csv"));
     let text = r#"{"format": "memplan-sequence/2", "outputs": ["y", "z"], "operators": [
         {"name": "a", "inputs": [], "outputs": [{"name": "y", "size": 64}]},
         {"name": "b", "inputs": [], "outputs": [{"name": "z", "size": 64}], "stream": 1}]}"#;
     std::fs::write(&streams, text).unwrap();
-    let args: Vec<&str> =
-        args.iter().map(|&arg| if arg == "STREAMS" { &streams } else { arg }).collect();
+    let text = r#"{"format": "memplan-problem/2", "parts": [{"chunk": 0, "whole": 1, "offset": 0, "required": false}],
+        "chunks": [{"id": 0, "begin": 0, "end": 2, "size": 6}, {"id": 1, "begin": 1, "end": 3, "size": 8}]}"#;
+    std::fs::write(&parts, text).unwrap();
+    let named = |arg: &&'static str| match *arg {
+        "STREAMS" => streams.clone(),
+        "PARTS" => parts.clone(),
+        arg => arg.to_owned(),
+    };
+    let args: Vec<String> = args.iter().map(named).collect();
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
     for output in [&["-o", &plan][..], &["--csv"]] {
         let Run { code, out, err } = memplan(&[&["plan"], &*args, output].concat());
         assert_eq!((code, &*out), (2, ""), "{err}");
