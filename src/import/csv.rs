@@ -349,7 +349,7 @@ pub(super) fn read_plan(bytes: &[u8], problem: &Problem) -> Result<Plan, ImportE
         }
         let (begin, end) = line.lifetime()?;
         let (size, offset) = (line.whole(SIZE)?, line.whole(OFFSET)?);
-        [size, problem.padding(), problem.alignment()]
+        [size, problem.padding(), problem.alignment() - 1]
             .into_iter()
             .try_fold(offset, Bytes::checked_add)
             .ok_or_else(|| line.bad(OFFSET, "an offset whose chunk ends below 2^64"))?;

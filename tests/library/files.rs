@@ -552,7 +552,9 @@ fn the_figures_and_names_of_a_csv_plan_are_those_of_its_problem() {
                {"id": 1, "begin": 0, "end": 2, "size": 8}, {"id": 2, "begin": 1, "end": 9, "size": 8},
                {"id": 3, "begin": 2, "end": 9, "size": 8, "pin": {"offset": 0}}],
     "overwrites": [{"chunk": 2, "overwritten": 0}, {"chunk": 2, "overwritten": 1}]}"#, 16)]
-fn a_csv_plan_takes_the_overwrites_in_place(#[case] text: &str, #[case] pool: u64) {
+#[case::up_to_the_last_byte(r#"{"format": "memplan-problem/2",
+    "chunks": [{"id": 0, "begin": 0, "end": 2, "size": 7, "pin": {"offset": 18446744073709551608}}]}"#, u64::MAX)]
+fn a_plan_of_a_problem_survives_csv(#[case] text: &str, #[case] pool: u64) {
     let problem: Problem = serde_json::from_str(text).unwrap();
     let plan = Planner::new().plan(&problem).unwrap();
     let csv = written(|out| write_plan_csv(out, &plan, Some(&problem)));
