@@ -28,7 +28,8 @@ impl LaterRun {
         Self { before, step, is_copy: true }
     }
 
-    /// The operator at `step` runs right before the one at `before`, and not at its own step.
+    /// The operator at `step` runs right before the one at `before`, and not at its own step. One that makes a graph
+    /// output cannot be deferred.
     #[must_use]
     pub const fn deferred(step: usize, before: usize) -> Self {
         Self { before, step, is_copy: false }
@@ -58,11 +59,15 @@ impl LaterRun {
 ///
 /// # Errors
 ///
-/// If an operator would not run later than at its own step, a step is out of range or repeated, or the result is not a
-/// valid sequence, for example because the sum of its sizes exceeds 64 bits.
+/// If an operator would not run later than at its own step, one that makes a graph output is deferred, a step is out of
+/// range or repeated, or the result is not a valid sequence, for example because the sum of its sizes exceeds 64 bits.
 pub fn expand(sequence: &OpSequence, later: &[LaterRun]) -> Result<OpSequence, SequenceError> {
     let runs = runs(sequence.operators().len(), later)?;
     let mut expansion = Expansion::new(sequence);
+    let makes_kept = makes_kept(sequence);
+    if let Some(wrong) = later.iter().find(|run| !run.is_copy && makes_kept[run.step]) {
+        return Err(SequenceError::WrongRerun { step: wrong.step, before: wrong.before });
+    }
     for run in runs {
         expansion.run(run);
     }
@@ -234,6 +239,13 @@ fn unused(name: &str, taken: &mut HashSet<Box<str>>) -> Box<str> {
         copy = format!("{copy}~1").into();
     }
     copy
+}
+
+/// By operator: true if it makes a tensor that shares memory with a graph output. It always runs at its own step.
+pub(super) fn makes_kept(sequence: &OpSequence) -> Vec<bool> {
+    let kept = kept(sequence);
+    let is_kept = |output: &TensorId| kept[output.index()];
+    sequence.operators().iter().map(|operator| operator.outputs.iter().any(is_kept)).collect()
 }
 
 /// By tensor: true if it shares memory with a graph output.

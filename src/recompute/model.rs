@@ -10,6 +10,7 @@ use crate::{
     Bytes, OpSequence,
     lists::{Lists, NOBODY, narrow},
     lower::{LoweringOptions, Placing},
+    recompute::expand,
     sequence::{Dependency, Origin, Overwrite, TensorId},
 };
 
@@ -361,8 +362,10 @@ impl<'a> Draft<'a> {
         }
         let is_kept =
             |value: &u32| self.storages[self.values[*value as usize].storage as usize].kept;
-        let makes_kept =
-            (0..operators.len()).map(|step| makes.get(step).iter().any(is_kept)).collect();
+        let mut makes_kept = expand::makes_kept(given);
+        for (step, makes_kept) in makes_kept.iter_mut().enumerate() {
+            *makes_kept |= makes.get(step).iter().any(is_kept);
+        }
         Model {
             makes_kept,
             cost: operators.iter().map(|operator| operator.cost).collect(),

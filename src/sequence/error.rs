@@ -52,7 +52,7 @@ pub enum SequenceError {
     },
     /// An operator that would run again at a step where it cannot.
     #[error(
-        "the operator of step {step} cannot run again before step {before}: it runs at most once again, after its own step and before the last operator"
+        "the operator of step {step} cannot run again before step {before}: it runs at most once again, after its own step and before the last operator; if it makes a graph output, it also runs at its own step"
     )]
     WrongRerun {
         /// The step of the operator.

@@ -159,6 +159,23 @@ fn later_runs_that_are_not_later_are_refused() {
     }
 }
 
+/// A bound on what deferring can save does not count with operators that make outputs.
+#[test]
+fn what_makes_an_output_is_not_deferred() {
+    let from = |name: &str, input: &str, output: &str| {
+        Operator::new(name).inputs([input]).output(Output::new(output, 8))
+    };
+    let mut sequence = OpSequence::builder();
+    sequence.input("x", 8).output("y").output("w");
+    for operator in [from("a", "x", "y"), from("b", "x", "z"), from("c", "z", "w")] {
+        sequence.operator(operator);
+    }
+    let sequence = sequence.build().unwrap();
+    assert!(expand(&sequence, &[LaterRun::deferred(1, 2)]).is_ok());
+    let refused = expand(&sequence, &[LaterRun::deferred(0, 2)]);
+    assert_eq!(refused, Err(SequenceError::WrongRerun { step: 0, before: 2 }));
+}
+
 #[test]
 fn files_keep_costs_and_what_must_not_run_twice() {
     let text = r#"{"format": "memplan-sequence/1", "operators": [
