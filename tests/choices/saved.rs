@@ -175,9 +175,11 @@ fn no_plan_is_found_where_one_exists() {
 }
 
 /// The best plan is not tried, so nothing is claimed about it.
-#[test]
-fn a_plan_that_is_not_tried_is_not_excluded() {
-    let case = saved("gather_beside_an_overwrite", setting(1, false));
+#[rstest]
+#[case::gather("gather_beside_an_overwrite")]
+#[case::overlap("overlap_beside_an_overwrite")]
+fn a_plan_that_is_not_tried_is_not_excluded(#[case] name: &str) {
+    let case = saved(name, setting(1, false));
     let truth = Truth::of(&case, World::OneStream).unwrap();
     for claim in [Claim::Bound, Claim::BoundOfTheseChoices, Claim::Fit] {
         let finding = check(claim, &case, &truth).unwrap();

@@ -52,9 +52,10 @@ impl Values<'_> {
             let is_exact = best.plain > 0 && self.of[output.index()].is_exact;
             let cells = if is_exact { all.cells } else { best.cells.min(all.cells) };
             let best = Count { plain: best.plain.min(all.plain), cells };
-            // A copy of a view has a place of its own.
+            // A copy of a view has a place of its own, and an output that begins below its input may take fewer bytes.
             if operator.outputs.len() > 1
                 && let [overwrite] = overwrites[..]
+                && overwrite.below == 0
                 && !self.pieces.is_view(overwrite.input)
             {
                 let (base, bytes) = self.overwritten(output, overwrite);
