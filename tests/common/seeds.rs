@@ -12,13 +12,13 @@ fn variable(name: &str) -> Option<u64> {
     env::var(name).ok().map(|text| text.parse().unwrap())
 }
 
-/// How many times the usual number of inputs tests draw: `MEMPLAN_LONGER`, or once.
+/// The factor by which tests draw more inputs than usual: `MEMPLAN_LONGER`, or 1.
 pub fn longer() -> u64 {
     variable("MEMPLAN_LONGER").unwrap_or(1)
 }
 
-/// Seeds of random inputs, the same in every run: `count` of them, and [`longer`] more, or those for which
-/// `MEMPLAN_BUDGET_MS` milliseconds suffice. The first is 0, or `MEMPLAN_FIRST`.
+/// Consecutive seeds of random inputs, from 0 or `MEMPLAN_FIRST` on: `count` times [`longer`] of them, or those that
+/// are reached within `MEMPLAN_BUDGET_MS` milliseconds.
 pub fn seeds(count: u64) -> impl Iterator<Item = u64> {
     let (budget, start) =
         (variable("MEMPLAN_BUDGET_MS").map(Duration::from_millis), Instant::now());
