@@ -165,6 +165,9 @@ fn steps(sequence: &OpSequence, plan: &Plan) -> HashMap<Step, Step> {
     let mut steps: HashMap<Step, Step> =
         steps.filter_map(|(step, planned)| Some(((*planned)?, step as Step))).collect();
     let alone = alone(sequence, plan);
+    let mut hosts: Vec<Step> = plan.bodies.iter().map(|body| body.step).collect();
+    hosts.sort_unstable();
+    hosts.dedup();
     // Operators of the same name keep their order between two operators that have been identified.
     let mut from = 0;
     for gap in known.chunk_by(|a, b| a.is_none() && b.is_none()) {
@@ -175,23 +178,39 @@ fn steps(sequence: &OpSequence, plan: &Plan) -> HashMap<Step, Step> {
         }
         let after = first.checked_sub(1).and_then(|step| known[step]);
         let before = known.get(from).copied().flatten().unwrap_or(Step::MAX);
+        let between = |planned: &[Step]| {
+            let begin = planned.partition_point(|&step| Some(step) <= after);
+            begin..planned.partition_point(|&step| step < before).max(begin)
+        };
         let mut named: HashMap<Name, Vec<usize>> = HashMap::new();
+        let mut with_bodies: Vec<usize> = Vec::new();
+        let mut with_chunk: HashSet<usize> = HashSet::new();
         for step in first..from {
             let operator = &sequence.operators()[step];
             if operator.workspace > 0 || !operator.bodies.is_empty() {
                 named.entry(Name::of(operator)).or_default().push(step);
             }
+            if !operator.bodies.is_empty() {
+                with_bodies.push(step);
+            }
         }
         for (name, operators) in named {
             let planned = alone.get(&name).map_or(&[][..], Vec::as_slice);
-            let begin = planned.partition_point(|&step| Some(step) <= after);
-            let end = planned.partition_point(|&step| step < before).max(begin);
-            let planned = &planned[begin..end];
+            let planned = &planned[between(planned)];
             // With fewer of them than planned, nothing says which are missing.
             if planned.len() == operators.len() {
-                let pairs = planned.iter().zip(operators);
-                steps.extend(pairs.map(|(&planned, step)| (planned, step as Step)));
+                let pairs = planned.iter().zip(&operators);
+                steps.extend(pairs.map(|(&planned, &step)| (planned, step as Step)));
+                with_chunk.extend(operators);
             }
+        }
+        // If neither its outputs nor its bodies need bytes, an operator has no chunk, but its bodies have plans.
+        let planned = hosts[between(&hosts)].iter().filter(|step| !steps.contains_key(step));
+        let planned: Vec<Step> = planned.copied().collect();
+        with_bodies.retain(|step| !with_chunk.contains(step));
+        if planned.len() == with_bodies.len() {
+            let pairs = planned.into_iter().zip(with_bodies);
+            steps.extend(pairs.map(|(planned, step)| (planned, step as Step)));
         }
     }
     steps

@@ -181,6 +181,40 @@ fn operators_with_bodies_and_workspaces_may_be_missing() {
     assert!(!verify_smaller(&of(3, true), &without).is_empty());
 }
 
+/// The bodies of operators that need no bytes are known by their order between other operators.
+#[test]
+fn bodies_may_need_no_bytes() {
+    let of = |n: u64, is_whole: bool| {
+        let body = |name: &str| {
+            let operator = Operator::new("b").output(Output::new(name, 0));
+            OpSequence::builder().operator(operator).output(name).build().unwrap()
+        };
+        let mut builder = OpSequence::builder();
+        builder.operator(Operator::new("a").output(Output::new("x", 8 * n)));
+        for name in ["first", "second"] {
+            let run = Operator::new("").inputs(["x"]).body(body(name));
+            builder.operator(run.output(Output::new(format!("{name}.y"), 0)));
+        }
+        builder.operator(Operator::new("c").inputs(["x"]).output(Output::new("z", 8 * n)));
+        if is_whole {
+            builder.operator(Operator::new("").inputs(["z"]).body(body("third")));
+        }
+        builder.output("z").build().unwrap()
+    };
+    let planned = of(4, true);
+    let plan = plan(&planned);
+    assert_eq!(verify(&planned, &plan), []);
+    for small in [of(4, true), of(3, true), of(3, false)] {
+        assert_eq!(verify_smaller(&small, &plan), []);
+    }
+    // Each body needs its plan.
+    for missing in 0..3 {
+        let mut without = plan.clone();
+        without.bodies_mut().remove(missing);
+        assert!(!verify_smaller(&of(3, true), &without).is_empty(), "{missing}");
+    }
+}
+
 /// Operators of one name, and operators without names, are known by their order between others.
 #[rstest]
 #[case::all_run("", true)]
