@@ -90,7 +90,8 @@ pub fn copied_views(sequence: &OpSequence, plan: &Plan) -> BTreeSet<String> {
 /// The plan with the sizes and the steps of a sequence. Tensors that are larger in the sequence than planned keep
 /// their planned size.
 fn shrunk(sequence: &OpSequence, plan: &Plan) -> Plan {
-    let steps = steps(sequence, plan);
+    let updated = updated(sequence);
+    let steps = steps(sequence, plan, &updated);
     // After the last step, there is no operator.
     let of_step = |step: Step| steps.get(&step).copied().unwrap_or(Step::MAX);
     let mut small = plan.clone();
@@ -100,11 +101,10 @@ fn shrunk(sequence: &OpSequence, plan: &Plan) -> Plan {
         if let Some(size) = tensor.size {
             planned.size = size.min(planned.size);
         }
-        let lives_on = |chunk: &PlannedChunk| chunk.begin == 0 && chunk.end == plan.steps;
         match planned.place {
-            // For other sizes, an operator computes this tensor; for these, its value is known before the run.
             TensorPlace::Pool { chunk, .. } if tensor.origin == Origin::Weight => {
-                plan.chunks.get(chunk).is_some_and(lives_on)
+                updated[id.index()]
+                    || plan.chunks.get(chunk).is_some_and(|chunk| lives_on(plan, chunk))
             }
             _ => true,
         }
@@ -127,6 +127,34 @@ fn shrunk(sequence: &OpSequence, plan: &Plan) -> Plan {
         }
     }
     small
+}
+
+/// Returns whether a chunk is alive from the beginning to the end, as that of a weight. A weight in any other chunk,
+/// unless it is updated, is computed by an operator for other sizes; for these, its value is known before the run.
+fn lives_on(plan: &Plan, chunk: &PlannedChunk) -> bool {
+    chunk.begin == 0 && chunk.end == plan.steps
+}
+
+/// Marks the tensors in whose memory an operator must make an output, directly or through views. The memory of a
+/// weight belongs to that output from then on.
+fn updated(sequence: &OpSequence) -> Vec<bool> {
+    let mut updated = vec![false; sequence.tensors().len()];
+    let outputs = sequence.operators().iter().flat_map(|operator| &operator.outputs);
+    for &output in outputs.rev() {
+        let Origin::Output { dependency, .. } = &sequence.tensor(output).origin else { continue };
+        match dependency {
+            Dependency::Overwrites(overwrites) => {
+                for overwrite in overwrites.iter().filter(|overwrite| overwrite.required) {
+                    updated[overwrite.input.index()] = true;
+                }
+            }
+            Dependency::Reads { input, .. } if updated[output.index()] => {
+                updated[input.index()] = true;
+            }
+            _ => {}
+        }
+    }
+    updated
 }
 
 /// Gives the workspaces the names that they have in the sequence, which depend on the steps and on the operators
@@ -153,7 +181,7 @@ fn chunk_of(tensor: &PlannedTensor) -> Option<usize> {
 
 /// Maps steps of the plan to those of the sequence, which may have fewer. An operator is identified by the chunks of
 /// its outputs or, if these have none, by its workspace.
-fn steps(sequence: &OpSequence, plan: &Plan) -> HashMap<Step, Step> {
+fn steps(sequence: &OpSequence, plan: &Plan, updated: &[bool]) -> HashMap<Step, Step> {
     let written: HashMap<&str, Step> =
         plan.chunks.iter().map(|chunk| (&*chunk.name, chunk.begin)).collect();
     let by_output = |operator: &OperatorNode| {
@@ -164,7 +192,7 @@ fn steps(sequence: &OpSequence, plan: &Plan) -> HashMap<Step, Step> {
     let steps = known.iter().enumerate();
     let mut steps: HashMap<Step, Step> =
         steps.filter_map(|(step, planned)| Some(((*planned)?, step as Step))).collect();
-    let alone = alone(sequence, plan);
+    let alone = alone(sequence, plan, updated);
     let mut hosts: Vec<Step> = plan.bodies.iter().map(|body| body.step).collect();
     hosts.sort_unstable();
     hosts.dedup();
@@ -249,17 +277,24 @@ impl<'a> Name<'a> {
 }
 
 /// By operator: the steps of the plan at which a workspace begins, but no output.
-fn alone<'p>(sequence: &OpSequence, plan: &'p Plan) -> HashMap<Name<'p>, Vec<Step>> {
+fn alone<'p>(
+    sequence: &OpSequence,
+    plan: &'p Plan,
+    updated: &[bool],
+) -> HashMap<Name<'p>, Vec<Step>> {
     let mut of_tensors: HashSet<usize> = HashSet::new();
     let mut with_output: HashSet<Step> = HashSet::new();
     for tensor in &plan.tensors {
         let Some(chunk) = chunk_of(tensor) else { continue };
         of_tensors.insert(chunk);
-        let origin = sequence.tensor_id(&tensor.name).map(|id| &sequence.tensor(id).origin);
-        if let Some(chunk) = plan.chunks.get(chunk)
-            && origin != Some(&Origin::Input)
-            && chunk.name == tensor.name
-        {
+        let Some(chunk) = plan.chunks.get(chunk) else { continue };
+        let is_supplied =
+            sequence.tensor_id(&tensor.name).is_some_and(|id| match sequence.tensor(id).origin {
+                Origin::Input => true,
+                Origin::Weight => updated[id.index()] || lives_on(plan, chunk),
+                Origin::Output { .. } => false,
+            });
+        if !is_supplied && chunk.name == tensor.name {
             with_output.insert(chunk.begin);
         }
     }

@@ -215,6 +215,38 @@ fn bodies_may_need_no_bytes() {
     }
 }
 
+/// Weights may lie in the pool, where updates take over their memory. They are not outputs of the first operator.
+#[test]
+fn weights_may_lie_in_the_pool() {
+    let of = |n: u64| {
+        let view = Output::new("v", 4 * n).reads("state");
+        let next = Output::new("next", 4 * n).updates("v", 0);
+        let last = Operator::new("b").inputs(["w", "next"]);
+        OpSequence::builder()
+            .weight("w", Some(8 * n))
+            .weight("state", Some(4 * n))
+            .operator(Operator::new("log").inputs(["w"]).workspace(16 * n))
+            .operator(Operator::new("view").inputs(["state"]).output(view))
+            .operator(Operator::new("a").inputs(["v"]).output(next))
+            .operator(last.output(Output::new("y", 2 * n)))
+            .output("y")
+            .build()
+            .unwrap()
+    };
+    let lowering = LoweringOptions::default().weights_in_pool(true);
+    let plan = Planner::new().lowering(lowering).plan(&of(4)).unwrap();
+    for n in [4, 3] {
+        assert_eq!(verify_smaller(&of(n), &plan), []);
+    }
+    for name in ["state", "log.workspace"] {
+        let mut without = plan.clone();
+        let other = without.chunks().iter().find(|chunk| &*chunk.name == "w").unwrap().offset;
+        let chunks = without.chunks_mut();
+        chunks.iter_mut().find(|chunk| &*chunk.name == name).unwrap().offset = other;
+        assert!(!verify_smaller(&of(3), &without).is_empty(), "{name}");
+    }
+}
+
 /// Operators of one name, and operators without names, are known by their order between others.
 #[rstest]
 #[case::all_run("", true)]
