@@ -14,7 +14,10 @@ use crate::{
 #[must_use]
 pub fn trace(plan: &Plan, steps: Option<&OpSequence>) -> String {
     let chains = Chains::new(plan);
-    let rows = rows(plan, &chains);
+    let boxes = Boxes::of(plan);
+    let times: Vec<Vec<(Step, Step)>> =
+        (0..plan.chunks.len()).map(|at| runs(boxes.of_chunk(at))).collect();
+    let rows = rows(plan, &chains, &times);
     let mut events = vec![
         json!({"ph": "M", "pid": 1, "name": "process_name", "args": {"name": "memplan"}}),
         json!({"ph": "M", "pid": 1, "tid": 1, "name": "thread_name", "args": {"name": "operators"}}),
@@ -24,7 +27,7 @@ pub fn trace(plan: &Plan, steps: Option<&OpSequence>) -> String {
         events.push(json!({"ph": "X", "pid": 1, "tid": 1, "cat": "operator", "name": name,
             "ts": time(step as Step), "dur": 1000, "args": {"step": step}}));
     }
-    let (boxes, mut lives) = (Boxes::of(plan), Vec::new());
+    let mut lives = Vec::new();
     for (at, chunk) in plan.chunks.iter().enumerate() {
         let name = |at: usize| plan.chunks.get(at).map(|chunk| &chunk.name);
         let row = json!({"local": format!("{:#x}", rows[at])});
@@ -35,7 +38,7 @@ pub fn trace(plan: &Plan, steps: Option<&OpSequence>) -> String {
         let args = json!({"size": chunk.size, "offset": chunk.offset,
             "overwrites": chunk.overwrites.and_then(|link| name(link.chunk)),
             "chain": name(chains.root[at])});
-        for (begin, end) in runs(boxes.of_chunk(at)) {
+        for &(begin, end) in &times[at] {
             lives.push(((begin, 1), life("b", begin, args.clone())));
             lives.push(((end, 0), life("e", end, json!({}))));
         }
@@ -56,11 +59,15 @@ pub fn trace(plan: &Plan, steps: Option<&OpSequence>) -> String {
     format!("{trace}\n")
 }
 
-/// The row of each chunk: the row of its chain, unless members of the chain are alive at the same time.
-fn rows(plan: &Plan, chains: &Chains) -> Vec<usize> {
+/// The row of each chunk: the row of its chain, unless members of the chain are alive at the same time. An overwriter
+/// that begins below the overwritten chunk has bytes while that chunk has all of its own.
+fn rows(plan: &Plan, chains: &Chains, times: &[Vec<(Step, Step)>]) -> Vec<usize> {
     let mut is_shared = vec![false; plan.chunks.len()];
     for (at, chunk) in plan.chunks.iter().enumerate() {
-        let lives_on = |&next: &usize| plan.own_begin(&plan.chunks[next]) < chunk.end;
+        let lives_on = |&next: &usize| {
+            let first = times[next].iter().map(|&(begin, _)| begin).min();
+            first.unwrap_or(Step::MAX).min(plan.own_begin(&plan.chunks[next])) < chunk.end
+        };
         is_shared[chains.root[at]] |= chains.overwriters(at).nth(1).is_some()
             || chains.overwriters(at).any(|one| lives_on(&one));
     }

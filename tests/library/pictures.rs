@@ -223,6 +223,13 @@ fn a_trace_begins_and_ends_every_chunk() {
     let events = trace["traceEvents"].as_array().unwrap();
     let of = |phase: &str| events.iter().filter(|event| event["ph"] == phase).count();
     assert_eq!((of("b"), of("e"), of("X")), (3, 3, 4));
+    check_rows(events);
+    let most = events.iter().filter_map(|event| event["args"]["bytes"].as_u64()).max();
+    assert_eq!(most, Some(plan.lower_bound()));
+}
+
+/// In a row, each lifetime must end before the next begins.
+fn check_rows(events: &[Value]) {
     let mut open: BTreeMap<&str, &Value> = BTreeMap::new();
     for event in events {
         let row = event["id2"]["local"].as_str().unwrap_or_default();
@@ -233,8 +240,21 @@ fn a_trace_begins_and_ends_every_chunk() {
         }
     }
     assert!(open.is_empty());
-    let most = events.iter().filter_map(|event| event["args"]["bytes"].as_u64()).max();
-    assert_eq!(most, Some(plan.lower_bound()));
+}
+
+/// An output that begins below the input that it overwrites has bytes while the input has all of its own.
+#[test]
+fn a_trace_draws_a_partial_overlap_in_rows_of_their_own() {
+    let sequence = OpSequence::builder()
+        .operator(Operator::new("a").output(Output::new("x", 8)))
+        .operator(Operator::new("b").inputs(["x"]).output(Output::new("y", 16).overlaps("x", 8)))
+        .output("y")
+        .build()
+        .unwrap();
+    let plan = Planner::new().plan(&sequence).unwrap();
+    assert_eq!((plan.pool_size(), plan.offset("x"), plan.offset("y")), (16, Some(8), Some(0)));
+    let trace: Value = serde_json::from_str(&trace(&plan, Some(&sequence))).unwrap();
+    check_rows(trace["traceEvents"].as_array().unwrap());
 }
 
 #[test]
