@@ -7,10 +7,10 @@ use std::{
 };
 
 use memplan::{
-    Bytes, Input, InputRef, OpSequence, Plan, Planner, Problem,
+    Bytes, Input, InputRef, OpSequence, Plan, PlannedChunk, Planner, Problem,
     baselines::onnxruntime::MemoryPattern,
     export,
-    import::Format,
+    import::{self, Format},
     order::Reordered,
     plan::ArenaEntry,
     planner::Replanned,
@@ -24,7 +24,9 @@ use crate::{
     args::{Emit, ExplainArgs, InputArgs, PlacingArgs, PlanArgs, StrategyArgs},
     files::{self, wrong},
     is_quiet, later, micro, onnxruntime,
-    planning::{BUILT_IN, built_in, fit, make_plan, placed, read_plan, sequence_of, stated_order},
+    planning::{
+        BUILT_IN, built_in, fit, lowered, make_plan, placed, read_plan, sequence_of, stated_order,
+    },
     progress::{is_interrupted, searching},
     reorder,
     rules::rules,
@@ -58,7 +60,16 @@ fn command() -> String {
 }
 
 /// Checks that a plan in CSV can state what is needed to verify it.
-fn check_csv(plan: &Plan, input: &Input, is_csv: bool, path: Option<&Path>) -> Result<(), Failure> {
+fn check_csv(
+    plan: &Plan,
+    input: &Input,
+    args: &PlanArgs,
+    output: Option<Format>,
+) -> Result<(), Failure> {
+    if !args.csv && output != Some(Format::Csv) {
+        return Ok(());
+    }
+    let path = args.input.as_deref();
     let on_streams = |sequence: &OpSequence| sequence.streams() > 1;
     // A problem states its own windows and parts, but not which of the optional parts lie inside others.
     let is_sequence = matches!(input, Input::Sequence(_));
@@ -71,12 +82,47 @@ fn check_csv(plan: &Plan, input: &Input, is_csv: bool, path: Option<&Path>) -> R
         (is_sequence && plan.has_windows(), "the bytes that a chunk needs in part of its life"),
         (plan.parts().len() > stated, "the chunks that lie inside others"),
     ];
-    match missing.into_iter().find(|(is_needed, _)| is_csv && *is_needed) {
-        Some((_, what)) => {
+    let missing = missing.into_iter().find_map(|(is_needed, what)| is_needed.then_some(what));
+    let missing = match missing {
+        None => lost(plan, input, path, &args.reading)?,
+        missing => missing,
+    };
+    match missing {
+        Some(what) => {
             Err(wrong(path, format!("a plan in CSV cannot state {what}; use .json or --json")))
         }
         None => Ok(()),
     }
+}
+
+/// Returns what a plan in CSV of operators says otherwise when it is read: `verify` plans bodies as for a model, and
+/// knows only the overwrites that the operators allow together.
+fn lost(
+    plan: &Plan,
+    input: &Input,
+    path: Option<&Path>,
+    reading: &InputArgs,
+) -> Result<Option<&'static str>, Failure> {
+    let Input::Sequence(sequence) = input else { return Ok(None) };
+    let chunks = plan.chunks();
+    if !sequence.has_bodies() && chunks.iter().all(|chunk| chunk.overwrites.is_none()) {
+        return Ok(None);
+    }
+    let path = path.unwrap_or(Path::new(""));
+    let problem = lowered(input, path, reading.lowering().gathers(false))?;
+    let sizes = problem.chunks().iter().map(|chunk| chunk.size);
+    if sequence.has_bodies() && !chunks.iter().map(|chunk| chunk.size).eq(sizes) {
+        return Ok(Some("how bodies are planned"));
+    }
+    let mut csv = Vec::new();
+    report::write_plan_csv(&mut csv, plan, None)?;
+    let read =
+        import::read_plan(&csv, Format::Csv, &problem).map_err(|error| wrong(Some(path), error))?;
+    let is_lost = |(written, read): (&PlannedChunk, &PlannedChunk)| {
+        written.overwrites.is_some() && read.overwrites.is_none()
+    };
+    let is_lost = chunks.iter().zip(read.chunks()).any(is_lost);
+    Ok(is_lost.then_some("which overwrites it takes"))
 }
 
 /// The file that the plan is written to, and its format; none for a C header, which has a writer of its own.
@@ -139,7 +185,7 @@ pub(crate) fn plan(args: &PlanArgs) -> Result<Verdict, Failure> {
             plan
         }
     };
-    check_csv(&plan, &input, args.csv || matches!(output, Some((_, Format::Csv))), path)?;
+    check_csv(&plan, &input, args, output.map(|(_, format)| format))?;
     let took = start.elapsed();
     let arena = match &model {
         Some(model) if !args.reorder => Some(micro::Prediction::of(model, &plan, args)?),

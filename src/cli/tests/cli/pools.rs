@@ -106,10 +106,13 @@ fn no_tensor_lies_across_two_buffers(#[case] pools: &[&str]) {
 #[case::streams(&["STREAMS"], "cannot state times on streams; use .json")]
 #[case::parts(&["PARTS"], "cannot state the chunks that lie inside others; use .json")]
 #[case::sizes(&[HEADS, "--dim", "batch=1..3"], "cannot state the sizes that it holds for; use .json")]
+#[case::bodies(&["BODIES", "--alignment", "1"], "cannot state how bodies are planned; use .json")]
+#[case::overwrites(&["OVERWRITES", "--alignment", "1"], "cannot state which overwrites it takes; use .json")]
 fn a_plan_that_csv_cannot_state_is_refused(#[case] args: &[&'static str], #[case] words: &str) {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name).display().to_string();
     let (streams, parts, plan) = (path("streams.json"), path("parts.json"), path("plan.csv"));
+    let (bodies, overwrites) = (path("bodies.json"), path("overwrites.json"));
     let text = r#"{"format": "memplan-sequence/2", "outputs": ["y", "z"], "operators": [
         {"name": "a", "inputs": [], "outputs": [{"name": "y", "size": 64}]},
         {"name": "b", "inputs": [], "outputs": [{"name": "z", "size": 64}], "stream": 1}]}"#;
@@ -117,9 +120,22 @@ fn a_plan_that_csv_cannot_state_is_refused(#[case] args: &[&'static str], #[case
     let text = r#"{"format": "memplan-problem/2", "parts": [{"chunk": 0, "whole": 1, "offset": 0, "required": false}],
         "chunks": [{"id": 0, "begin": 0, "end": 2, "size": 6}, {"id": 1, "begin": 1, "end": 3, "size": 8}]}"#;
     std::fs::write(&parts, text).unwrap();
+    let text = r#"{"format": "memplan-sequence/2", "outputs": ["y"], "operators": [
+        {"name": "a", "inputs": [], "outputs": [{"name": "y", "size": 64}], "bodies": [
+            {"inputs": [], "outputs": ["c"], "operators": [
+                {"name": "b", "inputs": [], "outputs": [{"name": "c", "size": 8}, {"name": "d", "size": 8}]}]}]}]}"#;
+    std::fs::write(&bodies, text).unwrap();
+    let text = r#"{"format": "memplan-sequence/2", "outputs": ["y"], "operators": [
+        {"name": "a", "inputs": [], "outputs": [{"name": "x", "size": 8}]},
+        {"name": "b", "inputs": ["x"], "outputs": [
+            {"name": "y", "size": 8, "overwrites": {"input": "x", "below": 1}},
+            {"name": "z", "size": 8, "overwrites": {"input": "x"}}]}]}"#;
+    std::fs::write(&overwrites, text).unwrap();
     let named = |arg: &&'static str| match *arg {
         "STREAMS" => streams.clone(),
         "PARTS" => parts.clone(),
+        "BODIES" => bodies.clone(),
+        "OVERWRITES" => overwrites.clone(),
         arg => arg.to_owned(),
     };
     let args: Vec<String> = args.iter().map(named).collect();
