@@ -1,4 +1,4 @@
-//! What tests at random draw from, shared with the unit tests.
+//! The inputs of random tests, shared with the unit tests.
 
 use std::{
     env,
